@@ -7,17 +7,19 @@ SHELL := /bin/bash
 
 # Files are listed by name, because cargo fmt does not find modules that a macro declares.
 RUSTFMT = rustfmt --edition 2024
-SOURCES = build.rs $(shell find src crates tests benches examples -name '*.rs')
+SOURCES = build.rs $(shell find src crates tests benches examples fuzz -name '*.rs')
 
 TARGET_DIR = $(or $(CARGO_TARGET_DIR),target)
 # In the order in which they are published: each uses only those before it.
 CRATES = tollgate-formats tollgate-document tollgate-cel tollgate-api tollgate-allocator tollgate-engine tollgate-forecast \
-	tollgate-drain tollgate-files tollgate-cluster tollgate-server tollgate
+	tollgate-drain tollgate-picture tollgate-ui tollgate-files tollgate-cluster tollgate-server tollgate
 VERSION = $(shell awk -F'"' '/^version = / {print $$2; exit}' Cargo.toml)
 SOURCE = $(shell awk -F'"' '/^repository = / {print $$2; exit}' Cargo.toml)
 IMAGE ?= tollgate:$(VERSION)
 # Target of the image. Releases use the musl targets; glibc also links statically and does not need a second target.
 STATIC_TARGET ?= $(shell rustc -vV | awk '/^host: / {print $$2}')
+# The image has no commands for a desk: neither `ui` nor `mcp`.
+IMAGE_FEATURES = --no-default-features --features online
 STATIC_BINARY = $(TARGET_DIR)/$(STATIC_TARGET)/release/tollgate
 AUDITABLE = $(shell cargo auditable --version >/dev/null 2>&1 && echo auditable)
 
@@ -43,6 +45,18 @@ limits: ## test slow, large and non-reading clients, and 6,000 busy connections,
 	cargo build --locked --release --bin tollgate --example load
 	$${CARGO_TARGET_DIR:-target}/release/examples/load limits
 
+.PHONY: chaos
+chaos: ## break three replicas under load in a dozen ways; fail if an answer is wrong or lost (2 minutes)
+	cargo build --locked --release --bin tollgate --example load
+	$(TARGET_DIR)/release/examples/load chaos
+
+MINUTES ?= 60
+
+.PHONY: soak
+soak: ## run a server under load for MINUTES (default 60), and draw memory, descriptors and latency in target/soak
+	cargo build --locked --release --bin tollgate --example load
+	$(TARGET_DIR)/release/examples/load soak $(MINUTES) $(TARGET_DIR)/soak
+
 .PHONY: test
 test: ## run all tests, with the command from the README
 	cargo test
@@ -52,11 +66,21 @@ e2e: ## test with a real cluster; needs KUBECONFIG and TOLLGATE_E2E_URL=https://
 	@test -n "$${TOLLGATE_E2E_URL:-}" || { echo "set TOLLGATE_E2E_URL=https://host:port, an address at which the API server can reach this machine" >&2; exit 2; }
 	cargo test --locked --test cluster e2e -- --nocapture
 
+.PHONY: browser-test
+browser-test: ## test the HTML pages in headless Chromium; with TOLLGATE_AXE=axe.min.js also with axe-core
+	cargo test --locked -p tollgate-picture --test browser -- --nocapture
+	cargo test --locked --test ui -- --nocapture
+
 .PHONY: lint
-lint: ## check formatting and lints (warnings are errors), also of the program without the webhook
+lint: ## check formatting and lints (warnings are errors), also of the program without the webhook and without a client
 	$(RUSTFMT) --check $(SOURCES)
 	cargo clippy --locked --workspace --all-targets -- -D warnings
 	cargo clippy --locked --no-default-features -- -D warnings
+	cargo clippy --locked --no-default-features --features cluster,ui,mcp -- -D warnings
+
+.PHONY: windows
+windows: ## check that everything but `serve` compiles for Windows (needs that target of rustup, and mingw-w64)
+	cargo check --locked --bin tollgate --no-default-features --features cluster,ui,mcp --target x86_64-pc-windows-gnu
 
 .PHONY: check
 check: lint test ## run everything that CI runs
@@ -117,6 +141,45 @@ large: ## check impact, audit and snapshot with 50,000 devices and 20,000 pods: 
 forecast-cases: ## compare forecasts with all recorded cases of the scheduler's allocator (minutes)
 	cargo test --locked --test cli all_cases_end_as_recorded -- --ignored
 
+# What libFuzzer needs of the compiler: every branch and comparison is counted. Works with the toolchain of
+# rust-toolchain.toml; sanitizers, which need a nightly one, would find little, because no crate here has unsafe code.
+FUZZ_FLAGS = --cfg fuzzing -C passes=sancov-module -C llvm-args=-sanitizer-coverage-level=4 \
+	-C llvm-args=-sanitizer-coverage-inline-8bit-counters -C llvm-args=-sanitizer-coverage-pc-table \
+	-C llvm-args=-sanitizer-coverage-trace-compares
+FUZZ_DIR = $(TARGET_DIR)/fuzz
+SECONDS ?= 60
+TARGET ?=
+
+.PHONY: fuzz-build
+fuzz-build:
+	@# The flags are only for the host's target, and not for build scripts: a target makes the difference.
+	RUSTFLAGS="$(FUZZ_FLAGS)" cargo build --locked --profile fuzz -p tollgate-fuzz --features libfuzzer \
+		--target $(STATIC_TARGET) --target-dir $(FUZZ_DIR)
+
+.PHONY: fuzz
+fuzz: fuzz-build ## look for inputs that break a law: make fuzz SECONDS=600 [TARGET=review]; needs a C++ compiler
+	@bin=$(FUZZ_DIR)/$(STATIC_TARGET)/fuzz; failed=; \
+	for name in $(or $(TARGET),$$($$bin/corpus list | cut -d" " -f1)); do \
+		len=$$($$bin/corpus list | awk -v name=$$name '$$1 == name {print $$2}'); \
+		work=$(FUZZ_DIR)/work/$$name; mkdir -p $$work $(FUZZ_DIR)/found; \
+		$$bin/corpus unpack $$name $$work >/dev/null; \
+		TOLLGATE_FUZZ=$$name $$bin/fuzz -max_total_time=$(SECONDS) -timeout=1 -rss_limit_mb=2048 -max_len=$$len \
+			-print_final_stats=1 -artifact_prefix=$(FUZZ_DIR)/found/$$name- $$work >$(FUZZ_DIR)/$$name.log 2>&1 \
+			|| { failed=1; tail -40 $(FUZZ_DIR)/$$name.log; }; \
+		awk -v name=$$name '/stat::number_of_executed_units/ {runs = $$2} /stat::slowest_unit_time_sec/ {slow = $$2} \
+			/ cov: / {for (i = 1; i < NF; i++) if ($$i == "cov:") cov = $$(i + 1)} \
+			END {printf "%-11s %9d runs, %6d edges, slowest %d s\n", name, runs, cov, slow}' $(FUZZ_DIR)/$$name.log; \
+	done; test -z "$$failed"
+
+.PHONY: fuzz-store
+fuzz-store: fuzz-build ## keep the smallest inputs that reach the same code as all that were found, in fuzz/corpus
+	@bin=$(FUZZ_DIR)/$(STATIC_TARGET)/fuzz; \
+	for name in $(or $(TARGET),$$($$bin/corpus list | cut -d" " -f1)); do \
+		rm -rf $(FUZZ_DIR)/small/$$name && mkdir -p $(FUZZ_DIR)/small/$$name; \
+		TOLLGATE_FUZZ=$$name $$bin/fuzz -merge=1 -timeout=1 $(FUZZ_DIR)/small/$$name $(FUZZ_DIR)/work/$$name >/dev/null 2>&1; \
+		echo "$$name $$($$bin/corpus pack $$name $(FUZZ_DIR)/small/$$name)"; \
+	done
+
 .PHONY: deny
 deny: ## check licenses, banned crates and sources (needs cargo-deny)
 	cargo deny --offline check licenses bans sources
@@ -137,7 +200,7 @@ workflows: ## check the workflows with actionlint and zizmor, offline
 .PHONY: static
 static: ## build the static binary for the image, with an embedded list of dependencies if cargo-auditable is installed
 	RUSTFLAGS="-C target-feature=+crt-static" \
-		cargo $(AUDITABLE) build --locked --release --bin tollgate --target $(STATIC_TARGET)
+		cargo $(AUDITABLE) build --locked --release --bin tollgate --target $(STATIC_TARGET) $(IMAGE_FEATURES)
 	@# Removing the symbol table saves 3 MB; a panic still shows the file and line.
 	strip --strip-all --keep-section=.dep-v0 $(STATIC_BINARY)
 
@@ -149,7 +212,7 @@ static-test: static ## check that the binary is static, at most 25 MB, and runs 
 .PHONY: sbom
 sbom: ## write the software bill of materials in CycloneDX format (needs cargo-cyclonedx)
 	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) cargo cyclonedx -q --format json --spec-version 1.5 \
-		--describe binaries --no-build-deps --target $(STATIC_TARGET)
+		--describe binaries --no-build-deps --target $(STATIC_TARGET) $(IMAGE_FEATURES)
 	@mkdir -p $(TARGET_DIR)
 	@# Remove the build path, which differs between machines.
 	sed 's#path+file://$(CURDIR)#pkg:cargo/tollgate#g' tollgate_bin.cdx.json > $(TARGET_DIR)/tollgate.cdx.json

@@ -1,12 +1,13 @@
-//! The worst request: every list, map, text and struct of every kind, long and wrong in every way that has a name, asked
-//! about in every way there is.
+//! The worst request: every list, map, text and struct of every kind, long and wrong in every way that has a name,
+//! asked about in every way there is.
 //!
-//! A plain program: `cargo bench --bench shapes [-- words of a row]`. It prints the worst rows and ends with 1 if a bar
-//! is broken: extra memory 8 times the body (and 12 MiB), 1 s for the largest body that is checked (8 MiB, or as many keys
-//! and values as a review may have), answer 1 MiB, ten times the body in twelve times the time.
+//! A plain program: `cargo bench --bench shapes [-- words of a row]`. It prints the worst rows and ends with 1 if a
+//! bar is broken: extra memory 8 times the body (and 12 MiB), 1 s for the largest body that is checked (8 MiB, or as
+//! many keys and values as a review may have), answer 1 MiB, ten times the body in twelve times the time.
 //!
-//! Time is noisy: what else runs, and what the process did before, makes a row slower and never faster. A row that seems to
-//! grow too fast is measured again, then in processes of its own; a slope stays a slope in every one of them.
+//! Time is noisy: what else runs, and what the process did before, makes a row slower and never faster. A row that
+//! seems to grow too fast is measured again, then in processes of its own; a slope stays a slope in every one of
+//! them.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -21,7 +22,7 @@ mod bodies;
 
 use std::process::{Command, ExitCode};
 
-use bodies::{Ask, Place, Style};
+use bodies::{HostileField, RequestKind, Style};
 use tollgate::{Endpoint, Engine, Labels, Profile, RuleSet, admit};
 use tollgate_api::schema::Ty;
 
@@ -49,9 +50,9 @@ const PROCESSES: usize = 6;
 
 struct Row {
     name: String,
-    place: Place,
+    place: HostileField,
     style: Style,
-    ask: Ask,
+    ask: RequestKind,
     profile: &'static Profile,
     growth: f64,
     measured: Measured,
@@ -109,7 +110,7 @@ fn main() -> ExitCode {
             for &style in Style::of(place.ty()) {
                 // A text has no order.
                 let asks = if matches!(place.ty(), Ty::List(_) | Ty::Map { .. }) { 4 } else { 2 };
-                for ask in Ask::ALL.into_iter().rev().take(asks) {
+                for ask in RequestKind::ALL.into_iter().rev().take(asks) {
                     let name = format!("{} {} {style:?} {ask:?}", profile.name, place.name());
                     if is_alone && words.contains(&name) {
                         println!("{}", row(name, &place, style, ask, profile).growth);
@@ -195,7 +196,7 @@ fn on_processor() -> f64 {
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
 
-fn row(name: String, place: &Place, style: Style, ask: Ask, profile: &'static Profile) -> Row {
+fn row(name: String, place: &HostileField, style: Style, ask: RequestKind, profile: &'static Profile) -> Row {
     // Small bodies are asked about more often: the first time is slower.
     let mut small = measure(place, style, ask, profile, SIZES[0], 8);
     let mut large = measure(place, style, ask, profile, SIZES[1], 2);
@@ -264,14 +265,14 @@ fn nodes(json: &str) -> usize {
 }
 
 fn measure(
-    place: &Place,
+    place: &HostileField,
     style: Style,
-    ask: Ask,
+    ask: RequestKind,
     profile: &'static Profile,
     bytes: usize,
     rounds: usize,
 ) -> Measured {
-    let endpoint = if ask == Ask::Mutate { Endpoint::Mutate } else { Endpoint::Validate };
+    let endpoint = if ask == RequestKind::Mutate { Endpoint::Mutate } else { Endpoint::Validate };
     measure_body(&bodies::review(place, style, ask, bytes), endpoint, profile, rounds)
 }
 

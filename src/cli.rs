@@ -6,7 +6,8 @@
 //! Invariant: nothing here panics on input, a closed pipe changes no exit code, and a bug is exit code 4.
 
 mod audit;
-#[cfg(feature = "online")]
+mod capacity;
+#[cfg(feature = "serve")]
 mod certs;
 mod check;
 mod classes;
@@ -14,7 +15,7 @@ mod clock;
 mod completed;
 mod completions;
 mod config;
-#[cfg(feature = "online")]
+#[cfg(feature = "cluster")]
 mod conformance;
 mod console;
 mod devices;
@@ -29,13 +30,16 @@ mod impact;
 mod init;
 mod levels;
 mod limit_list;
-#[cfg(feature = "online")]
+#[cfg(feature = "cluster")]
 mod live;
 mod lsp;
 mod manifests;
+#[cfg(feature = "mcp")]
+mod mcp;
 mod mutate;
 mod namespaces;
 mod outcome;
+mod picture;
 mod placement;
 mod plugin;
 mod policies;
@@ -44,10 +48,10 @@ mod profiles;
 mod progress;
 mod review;
 mod schema;
-#[cfg(feature = "online")]
+#[cfg(feature = "serve")]
 mod serve;
 mod shared;
-#[cfg(feature = "online")]
+#[cfg(feature = "cluster")]
 mod snapshot;
 mod state;
 mod stream;
@@ -56,7 +60,9 @@ mod taint;
 mod test;
 #[cfg(test)]
 mod tests;
-#[cfg_attr(not(feature = "online"), expect(dead_code, reason = "most units belong to flags of the server"))]
+#[cfg(feature = "ui")]
+mod ui;
+#[cfg_attr(not(feature = "serve"), expect(dead_code, reason = "most units belong to flags of the server"))]
 mod units;
 mod validate;
 mod version;
@@ -122,12 +128,12 @@ macro_rules! commands {
 }
 
 commands! {
-    #[cfg(feature = "online")]
+    #[cfg(feature = "serve")]
     Serve(Box<serve::Arguments>);
     Validate(validate::Arguments);
     Mutate(mutate::Arguments);
     Review(review::Arguments);
-    #[cfg(feature = "online")]
+    #[cfg(feature = "serve")]
     Certs(certs::Arguments);
     Manifests(manifests::Arguments);
     Test(test::Arguments);
@@ -135,24 +141,45 @@ commands! {
     Forecast(Box<forecast::Arguments>);
     Devices(devices::Arguments);
     Drain(Box<drain::Drain>);
-    #[cfg(feature = "online")]
+    #[cfg(feature = "cluster")]
     Undrain(drain::Undrain);
+    #[cfg(feature = "ui")]
+    Ui(ui::Arguments);
     Audit(audit::Arguments);
-    #[cfg(feature = "online")]
+    #[cfg(feature = "cluster")]
     Snapshot(snapshot::Arguments);
     Taint(taint::Taint);
     Untaint(taint::Untaint);
     Policy(policy::Arguments);
     Init(init::Arguments);
     Lsp(lsp::Arguments);
+    #[cfg(feature = "mcp")]
+    Mcp(mcp::Arguments);
     Schema(schema::Arguments);
     Config(config::Arguments);
     Explain(explain::Arguments);
     Profiles(profiles::Arguments);
-    #[cfg(feature = "online")]
+    #[cfg(feature = "cluster")]
     Conformance(conformance::Arguments);
     Completions(completions::Arguments);
     Version(version::Arguments);
+}
+
+/// Fuzz targets for private modules. Built only for fuzzing and for the test that replays the stored inputs.
+#[cfg(any(test, fuzzing))]
+#[cfg_attr(not(fuzzing), allow(unreachable_pub, reason = "public in builds for fuzzing"))]
+pub mod fuzzing {
+    /// A manifest, as `tollgate validate --fix` gets it.
+    pub fn fix(data: &[u8]) {
+        if let Ok(text) = std::str::from_utf8(data) {
+            super::fix::fuzzing::fix(text);
+        }
+    }
+
+    /// The messages of an editor, as `tollgate lsp` gets them.
+    pub fn lsp(data: &[u8]) {
+        super::lsp::fuzzing::play(data);
+    }
 }
 
 /// Runs the program.
@@ -163,6 +190,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         return ExitCode::SUCCESS;
     }
     plugin::note_program_name(&arguments);
+    picture::note_command(&arguments);
     let arguments = match parse(&arguments) {
         Ok(arguments) => arguments,
         Err(error) => {
@@ -210,6 +238,15 @@ fn dispatch(arguments: &Arguments) -> ExitCode {
             failure.exit_code()
         }
     }
+}
+
+/// The arguments of a command that is part of another one, from its words without the name of the program.
+#[cfg(feature = "ui")]
+fn parsed<A: clap::Args>(words: &[String]) -> Result<A, Failure> {
+    let command = A::augment_args(clap::Command::new("tollgate")).no_binary_name(true);
+    let usage = |error: clap::Error| Failure::Usage(error.to_string());
+    let mut matches = command.try_get_matches_from(words).map_err(usage)?;
+    A::from_arg_matches_mut(&mut matches).map_err(usage)
 }
 
 /// A value as one line of JSON.

@@ -33,27 +33,30 @@
 //! This package is the program: command line and reports, with the webhook and the client of an API server from
 //! `tollgate-server` and `tollgate-cluster`. The core that it re-exports here starts no thread, opens no file and reads no
 //! clock; it is the crate `tollgate-engine` and those below it, and a program that needs only the core depends on these
-//! instead. Without the default feature `online`, there is no webhook and no client of an API server.
+//! instead. Of the default features, `cluster` adds the client of an API server, and `serve` the webhook.
 
 pub mod config;
 pub mod pages;
 mod registration;
 mod report;
 
-#[cfg(feature = "online")]
+#[cfg(feature = "cluster")]
 pub mod conformance;
 
 mod cli;
 
+#[cfg(fuzzing)]
+#[doc(hidden)]
+pub use cli::fuzzing;
 pub use cli::run;
 pub use report::{
     AcceptedBy, AcceptedFinding, DocumentResult, DocumentStatus, Format, LocatedFinding, Mentions, NotRead,
     Piece, Report, SkipCounts, SkipReason, Statistics, Summary,
 };
-#[cfg(feature = "online")]
+#[cfg(feature = "cluster")]
 pub use tollgate_cluster as cluster;
 /// The core: what a program needs that checks objects itself.
 pub use tollgate_engine::*;
 pub use tollgate_files as files;
-#[cfg(feature = "online")]
+#[cfg(feature = "serve")]
 pub use tollgate_server as server;

@@ -13,7 +13,7 @@ pub(crate) use manifest::{Destination, OptionalApi};
 
 use tollgate_api::profile::{self, ApiKind, Profile};
 use tollgate_engine::engine::Engine;
-use tollgate_engine::policy::Among;
+use tollgate_engine::policy::PolicySubset;
 use tollgate_engine::rules::{self, Origin};
 
 /// Tolerations of claims and templates; fails closed.
@@ -22,19 +22,19 @@ const CLAIMS: &str = "claims.validate.tollgate.dev";
 const OTHER_CLAIMS: &str = "other-claims.validate.tollgate.dev";
 /// Claims without tolerations that have parameters, constraints or admin access.
 const CLAIM_DETAILS: &str = "claim-details.validate.tollgate.dev";
-/// Claims with none of both, if those with details fail closed and these do not.
+/// Webhook for claims with neither tolerations nor parameters, if only the others fail closed.
 const PLAIN_CLAIMS: &str = "plain-claims.validate.tollgate.dev";
-/// Slices with taints.
+/// Webhook for slices with taints.
 const SLICES: &str = "slices.validate.tollgate.dev";
 /// Slices without taints.
 const OTHER_SLICES: &str = "other-slices.validate.tollgate.dev";
 /// DeviceTaintRules; fails closed.
 const RULES: &str = "rules.validate.tollgate.dev";
-/// DeviceClasses.
+/// Webhook for DeviceClasses.
 const CLASSES: &str = "classes.validate.tollgate.dev";
-/// Policies that are custom resources; always fails open, so that nobody who may change policies is locked out.
+/// Webhook for policies as custom resources. It always fails open, so that policies can be repaired.
 const POLICIES: &str = "policies.validate.tollgate.dev";
-/// Default tolerations.
+/// Webhook that adds default tolerations to claims.
 const CLAIM_DEFAULTS: &str = "claims.mutate.tollgate.dev";
 /// `timeAdded` in `spec.taints` of draft r2.
 const SLICE_TIMES: &str = "slices.mutate.tollgate.dev";
@@ -71,7 +71,7 @@ const CLAIM_KINDS: [ApiKind; 2] = [ApiKind::ResourceClaim, ApiKind::ResourceClai
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct WebhookEntries {
     names: Vec<&'static str>,
-    /// Those that serve a policy with `onUnavailable: Deny`.
+    /// Names of the entries that serve a policy with `onUnavailable: Deny`.
     closed: Vec<&'static str>,
 }
 
@@ -90,9 +90,9 @@ impl WebhookEntries {
         let (lints, ours) = (enabled(Origin::Lint), enabled(Origin::Lint) || enabled(Origin::Documented));
         let enforced = enabled(Origin::Policy);
         let policies = &engine.policies;
-        let (every, closed) = (Among::Every, Among::FailingClosed);
+        let (every, closed) = (PolicySubset::Every, PolicySubset::FailingClosed);
         let is_about = |kind, among| enforced && policies.is_about(kind, among);
-        let judges_every = |kind, among| enforced && policies.judges_every(kind, among);
+        let judges_every = |kind, among| enforced && policies.can_deny_any(kind, among);
         let has_parameters = |kind, among| enforced && policies.checks_parameters(kind, among);
         let all_claims = |among| CLAIM_KINDS.into_iter().any(|kind| judges_every(kind, among));
         let details = |among| CLAIM_KINDS.into_iter().any(|kind| has_parameters(kind, among));
@@ -127,16 +127,16 @@ impl WebhookEntries {
         WebhookEntries::select(is_needed, is_closed)
     }
 
-    /// These entries, and the one for policies that are custom resources.
+    /// Adds the entry for policies as custom resources.
     #[must_use]
-    #[cfg(feature = "online")]
+    #[cfg(feature = "serve")]
     pub(crate) fn with_policies(&self) -> WebhookEntries {
         WebhookEntries::select(|name| name == POLICIES || self.contains(name), |name| self.fails_closed(name))
     }
 
     /// The entries that either of both has.
     #[must_use]
-    #[cfg(feature = "online")]
+    #[cfg(feature = "serve")]
     pub(crate) fn union(&self, other: &WebhookEntries) -> WebhookEntries {
         let has = |name| self.contains(name) || other.contains(name);
         let is_closed = |name| self.fails_closed(name) || other.fails_closed(name);
@@ -145,17 +145,17 @@ impl WebhookEntries {
     }
 
     /// True if the entry is registered.
-    #[cfg(feature = "online")]
+    #[cfg(feature = "serve")]
     pub(crate) fn contains(&self, name: &str) -> bool {
         self.names.contains(&name)
     }
 
-    /// True if the entry fails closed because of a policy, whatever the manifest says.
+    /// True if the entry fails closed because of a policy, regardless of the manifest.
     fn fails_closed(&self, name: &str) -> bool {
         self.closed.contains(&name)
     }
 
-    /// The entries for which `wanted` is true; those for which `closed` is true fail closed.
+    /// The entries for which `wanted` is true. Those for which `closed` is true fail closed.
     fn select(
         wanted: impl Fn(&'static str) -> bool,
         closed: impl Fn(&'static str) -> bool,

@@ -32,17 +32,17 @@ macro_rules! formats {
     ($($file:ident: $format:ident, $doc:literal;)*) => {
         $(mod $file;)*
 
-        /// How a report is written.
+        /// The format of a report.
         #[derive(Clone, Copy, PartialEq, Eq, Debug)]
         pub enum Format {
             $(#[doc = $doc] $format,)*
         }
 
         impl Format {
-            /// Every format.
+            /// All formats.
             pub const ALL: [Format; [$(Format::$format),*].len()] = [$(Format::$format),*];
 
-            /// `json`
+            /// Name of the format, such as `json`.
             pub fn name(self) -> &'static str {
                 match self {
                     $(Format::$format => stringify!($file),)*
@@ -75,7 +75,7 @@ impl Format {
     }
 }
 
-/// What an output format implements. The calls come in the order of the methods.
+/// Interface of an output format. The methods are called in the order of their declaration.
 trait ReportWriter {
     /// Returns the header of the report.
     fn begin(&self, report: &Report) -> String {
@@ -99,18 +99,18 @@ trait ReportWriter {
 /// The verdict on a document.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DocumentStatus {
-    /// No finding denies it; there may be warnings.
+    /// No finding denies the document; there may be warnings.
     Valid,
-    /// Some finding denies it.
+    /// A finding denies the document.
     Invalid,
-    /// Not checked: another kind, or no object at all.
+    /// The document is not checked: it is of another kind, or not an object.
     Skipped,
-    /// Cannot be read.
+    /// The document cannot be read.
     Unreadable,
 }
 
 impl DocumentStatus {
-    /// `invalid`
+    /// The status as a word, such as `invalid`.
     pub fn name(self) -> &'static str {
         match self {
             DocumentStatus::Valid => "valid",
@@ -126,37 +126,37 @@ impl DocumentStatus {
 pub struct LocatedFinding {
     /// The finding.
     pub diagnostic: Diagnostic,
-    /// Its position.
+    /// Position of the finding.
     pub location: SourceLocation,
     /// Related positions.
     pub also: Vec<SourceLocation>,
-    /// How to mend it in this text.
+    /// The fix as edits of this text.
     pub fix: Option<TextFix>,
 }
 
 /// A finding that is accepted: counted, not reported.
 #[derive(Clone, Debug)]
 pub struct AcceptedFinding {
-    /// The finding.
+    /// The finding with its position.
     pub located: LocatedFinding,
-    /// What accepts it.
+    /// The reason why the finding is accepted.
     pub by: AcceptedBy,
 }
 
-/// What accepts a finding.
+/// Why a finding is accepted.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum AcceptedBy {
     /// A comment in the file.
     Comment {
-        /// Its reason.
+        /// The reason given in the comment.
         reason: String,
     },
-    /// A baseline.
+    /// The finding is in the baseline.
     Baseline,
     /// An override of the configuration.
     Override {
-        /// Its reason.
+        /// The reason given in the configuration.
         reason: String,
     },
 }
@@ -172,15 +172,15 @@ pub struct DocumentResult<'a> {
     pub document: usize,
     /// The line of its start; 0 if unknown.
     pub line: usize,
-    /// `apiVersion`
+    /// `apiVersion` of the object.
     pub api_version: &'a str,
-    /// `kind`
+    /// `kind` of the object.
     pub kind: &'a str,
-    /// `metadata.namespace`
+    /// `metadata.namespace` of the object.
     pub namespace: &'a str,
     /// `metadata.name`, or `generateName` without a name.
     pub name: &'a str,
-    /// The verdict.
+    /// Result of the check.
     pub status: DocumentStatus,
     /// The findings, in order.
     pub findings: &'a [LocatedFinding],
@@ -192,9 +192,9 @@ pub struct DocumentResult<'a> {
     pub allowed: usize,
     /// The profiles it was checked against.
     pub profiles: &'a [&'static str],
-    /// Why it cannot be read.
+    /// The error, if the document cannot be read.
     pub error: Option<&'a InputError>,
-    /// Why it is skipped.
+    /// The reason, if the document is skipped.
     pub skipped: Option<SkipReason>,
 }
 
@@ -248,15 +248,15 @@ impl<'a> DocumentResult<'a> {
     }
 }
 
-/// Counts of a run.
+/// Totals of a run.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Summary {
-    /// Inputs.
+    /// Number of inputs.
     pub files: usize,
     /// Documents; each item of a list counts.
     pub documents: usize,
-    /// Checked documents.
+    /// Number of checked documents.
     pub checked: usize,
     /// Documents that were not checked.
     pub skipped: usize,
@@ -312,9 +312,9 @@ pub struct Summary {
 /// Paths in folders that were not read: manifests by their name, and whole folders.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug, serde::Serialize)]
 pub struct NotRead {
-    /// By `.gitignore` or `.ignore`.
+    /// Number of files excluded by `.gitignore` or `.ignore`.
     pub ignored: usize,
-    /// By `--exclude`.
+    /// Number of files excluded by `--exclude`.
     pub excluded: usize,
     /// Symbolic links that lead out of their folder.
     pub outside: usize,
@@ -323,7 +323,7 @@ pub struct NotRead {
 /// Files in folders that were not checked and mention `resource.k8s.io`.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug, serde::Serialize)]
 pub struct Mentions {
-    /// Markdown files.
+    /// Number of Markdown files.
     pub markdown: usize,
     /// Files with unrendered templates.
     pub templates: usize,
@@ -336,7 +336,7 @@ impl Mentions {
 }
 
 impl Summary {
-    /// Counts a document.
+    /// Adds a document to the totals.
     pub fn add(&mut self, entry: &DocumentResult<'_>) {
         let of = |level| entry.findings.iter().filter(|placed| placed.diagnostic.level == level).count();
         let warned = of(Level::Warn);
@@ -402,22 +402,22 @@ impl Summary {
 #[derive(Clone, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of the user, and they combine freely")]
 pub struct Report {
-    /// Its format.
+    /// The output format.
     pub format: Format,
     /// The selected profiles, of all documents.
     pub profiles: Vec<&'static str>,
-    /// Colours may be used.
+    /// True if colors may be used.
     pub styled: bool,
-    /// Only findings: no summary for people.
+    /// True to print only findings, without a summary.
     pub quiet: bool,
     /// Counts per rule instead of findings.
     pub statistics: bool,
     /// Skipped documents are listed in reports for people.
     pub show_skipped: bool,
-    /// The documents are objects of a cluster, reported to whoever wrote the policies: reports for people count objects,
-    /// and show findings of level audit.
+    /// True if the documents are objects of a cluster and the reader is the author of the policies. Text
+    /// reports then count objects and show audit findings.
     pub of_cluster: bool,
-    /// The findings of text reports can be told apart, so that some of them can be left out: see `Piece::parts`.
+    /// True if findings in a text report can be omitted individually: see `Piece::parts`.
     pub foldable: bool,
 }
 
@@ -464,7 +464,7 @@ pub(crate) fn docs_url(rule: &str) -> String {
     format!("{}/blob/main/docs/rules/{rule}.md", env!("CARGO_PKG_REPOSITORY"))
 }
 
-/// The releases and drafts that a finding is for; `None` if only one was asked for.
+/// The releases and drafts that a finding applies to; `None` if only one was checked.
 fn profiles_if_several(located: &LocatedFinding, report: &Report) -> Option<String> {
     (report.profiles.len() > 1).then(|| located.diagnostic.profiles.join(", "))
 }

@@ -12,12 +12,14 @@
 #![expect(clippy::expect_used, clippy::indexing_slicing, reason = "a measurement that fails ends")]
 #![allow(dead_code, reason = "shares the client of the tests")]
 
+mod chaos;
 #[path = "../../tests/serve/client.rs"]
 mod client;
 mod limits;
 mod reviews;
 mod server;
 mod slow_clients;
+mod soak;
 
 use std::time::{Duration, Instant};
 
@@ -41,6 +43,17 @@ fn main() {
     let wanted = |name: &str| only.as_deref().is_none_or(|only| only == name);
     if only.as_deref() == Some("limits") {
         let holds = limits::run(&folder);
+        let _ = std::fs::remove_dir_all(folder);
+        std::process::exit(i32::from(!holds));
+    }
+    if let Some(run @ ("chaos" | "soak")) = only.as_deref() {
+        let holds = if run == "chaos" {
+            chaos::run(&folder)
+        } else {
+            let [minutes, out] =
+                [2, 3].map(|place| std::env::args().nth(place).expect("load soak MINUTES FOLDER"));
+            soak::run(&folder, minutes.parse().expect("a number"), std::path::Path::new(&out))
+        };
         let _ = std::fs::remove_dir_all(folder);
         std::process::exit(i32::from(!holds));
     }

@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
+use rustix::process::{Pid, Resource, Rlimit, Signal};
+
 use crate::client::Client;
 
 /// A running server.
@@ -30,6 +32,19 @@ fn program(name: &str) -> PathBuf {
 pub(crate) fn make_certificates(folder: &Path) {
     let made = Command::new(program("tollgate")).arg("certs").arg(folder).stdout(Stdio::null()).status();
     assert!(made.expect("run").success());
+}
+
+/// Replaces the certificate and the key by new ones of the same CA, each by rename.
+pub(crate) fn renew_certificate(folder: &Path) {
+    let new = folder.join("new");
+    std::fs::create_dir_all(&new).expect("a folder");
+    for name in ["ca.crt", "ca.key"] {
+        std::fs::copy(folder.join(name), new.join(name)).expect("copied");
+    }
+    make_certificates(&new);
+    for name in ["tls.key", "tls.crt"] {
+        std::fs::rename(new.join(name), folder.join(name)).expect("renamed");
+    }
 }
 
 /// How the manifest sets up the allocator: `{name: MALLOC_…, value: "…"}`.
@@ -64,6 +79,13 @@ impl Server {
     pub(crate) fn deployed(folder: &Path, arguments: &[&str]) -> Server {
         let mut command = Server::command(folder, arguments, None);
         command.envs(allocator_settings());
+        Server::start(command, folder, true)
+    }
+
+    /// `tollgate serve` with variables of the environment.
+    pub(crate) fn with_environment(folder: &Path, arguments: &[&str], variables: &[(&str, &str)]) -> Server {
+        let mut command = Server::command(folder, arguments, None);
+        command.envs(variables.iter().copied());
         Server::start(command, folder, true)
     }
 
@@ -103,6 +125,36 @@ impl Server {
 
     pub(crate) fn client(&self) -> Client {
         Client::new(self.address, &self.authorities)
+    }
+
+    /// A client that trusts this server and connects to another address, such as that of a balancer.
+    pub(crate) fn client_at(&self, address: SocketAddr) -> Client {
+        Client::new(address, &self.authorities)
+    }
+
+    fn pid(&self) -> Pid {
+        let id = i32::try_from(self.child.id()).expect("a process id");
+        Pid::from_raw(id).expect("not zero")
+    }
+
+    /// Sends a signal to the process.
+    pub(crate) fn signal(&self, signal: Signal) {
+        rustix::process::kill_process(self.pid(), signal).expect("it runs");
+    }
+
+    /// Sets a limit of the process and returns the one before.
+    pub(crate) fn limit(&self, resource: Resource, limit: Rlimit) -> Rlimit {
+        rustix::process::prlimit(Some(self.pid()), resource, limit).expect("a limit")
+    }
+
+    /// Number of open file descriptors.
+    pub(crate) fn descriptors(&self) -> usize {
+        std::fs::read_dir(format!("/proc/{}/fd", self.child.id())).map_or(0, Iterator::count)
+    }
+
+    /// Number of threads.
+    pub(crate) fn threads(&self) -> usize {
+        std::fs::read_dir(format!("/proc/{}/task", self.child.id())).map_or(0, Iterator::count)
     }
 
     /// Time on a processor so far, user and system, of all threads.

@@ -10,7 +10,7 @@ mod deadlines;
 mod dump;
 mod exports;
 mod judge;
-#[cfg(feature = "online")]
+#[cfg(feature = "cluster")]
 mod live;
 mod openreports;
 mod reporter;
@@ -27,6 +27,7 @@ use super::console::Console;
 use super::levels::LevelArgs;
 use super::manifests::parse_namespace;
 use super::outcome::{Failure, Tally};
+use super::picture::StateSource;
 use super::shared::{DefaultRules, EngineArgs, ExitArgs, ProfileArg, parse_profile};
 use super::state::Inventory;
 use crate::config::Levels;
@@ -53,7 +54,7 @@ pub(super) struct Arguments {
     #[arg(short, long, value_name = "NAME", value_parser = parse_namespace)]
     namespace: Option<String>,
 
-    /// Output format; `openreports` prints openreports.io Reports for `kubectl apply -f -`
+    /// Output format; `openreports` prints openreports.io Reports for `kubectl apply -f -`, `html` one file for people
     #[arg(short, long, value_name = "FORMAT", env = "TOLLGATE_OUTPUT", default_value = "text")]
     #[arg(value_parser = PossibleValuesParser::new(output_names()))]
     output: String,
@@ -89,11 +90,12 @@ Exit codes:
   3  the cluster could not be reached, some objects could not be listed, or a dump could not be read
   4  internal error";
 
-/// The format that `validate` does not have.
+/// The formats that `validate` does not have.
 const OPENREPORTS: &str = "openreports";
+const HTML: &str = "html";
 
 fn output_names() -> Vec<&'static str> {
-    Format::ALL.map(Format::name).into_iter().chain([OPENREPORTS]).collect()
+    Format::ALL.map(Format::name).into_iter().chain([OPENREPORTS, HTML]).collect()
 }
 
 fn parse_release(name: &str) -> Result<&'static Profile, String> {
@@ -147,22 +149,24 @@ impl Arguments {
         run.engine = run.engine.for_stored_objects(cluster);
         let mut reporter = AuditReporter::begin(&self.output, self.statistics, &run, console)?;
         reporter.kubectl = self.engine.release.kubectl();
+        reporter.source = StateSource::of(&self.state, &header, &self.engine.release)?;
         dump::audit(&texts, run, &mut reporter, console)?;
         Ok(self.exit.apply(reporter.end(console)?))
     }
 
-    #[cfg(feature = "online")]
+    #[cfg(feature = "cluster")]
     fn run_live(&self, console: &mut Console) -> Result<Tally, Failure> {
         let asked = self.engine.release.live_server()?;
         let run = self.audit_run(self.engine.release.live_profiles()?)?;
         let mut reporter = AuditReporter::begin(&self.output, self.statistics, &run, console)?;
         reporter.kubectl = self.engine.release.kubectl();
+        reporter.source = StateSource::of(&[], &Inventory::default(), &self.engine.release)?;
         reporter.cluster = Some(format!("{}: Kubernetes {}", asked.endpoint(), asked.info.release));
         live::audit(asked, run, &mut reporter, console);
         Ok(self.exit.apply(reporter.end(console)?))
     }
 
-    #[cfg(not(feature = "online"))]
+    #[cfg(not(feature = "cluster"))]
     #[expect(clippy::unused_self, reason = "the same call with and without the feature")]
     fn run_live(&self, _: &mut Console) -> Result<Tally, Failure> {
         Err(super::shared::state_is_required())

@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, SecondsFormat, Utc};
 
-#[cfg(feature = "online")]
+#[cfg(feature = "cluster")]
 use tollgate_formats::gotime::Timestamp;
 
 /// The flag of every command that depends on the time.
@@ -21,7 +21,7 @@ impl ClockArgs {
     }
 
     /// True if `--now` is given.
-    #[cfg(feature = "online")]
+    #[cfg(feature = "cluster")]
     pub(super) fn is_given(&self) -> bool {
         self.now.is_some()
     }
@@ -34,18 +34,25 @@ pub(super) fn now() -> String {
 }
 
 /// The current time in seconds since 1970.
-#[cfg(feature = "online")]
+#[cfg(feature = "serve")]
 #[expect(clippy::disallowed_methods, reason = "the one door to the clock")]
 pub(super) fn unix() -> i64 {
     Utc::now().timestamp()
 }
 
 /// The current time, with fractions of a second.
-#[cfg(feature = "online")]
+#[cfg(feature = "cluster")]
 #[expect(clippy::disallowed_methods, reason = "the one door to the clock")]
 pub(super) fn timestamp() -> Timestamp {
     let now = Utc::now();
     Timestamp { seconds: now.timestamp(), nanos: now.timestamp_subsec_nanos().min(999_999_999) }
+}
+
+/// A point in time to measure from.
+#[cfg(feature = "ui")]
+#[expect(clippy::disallowed_methods, reason = "the one door to the clock")]
+pub(super) fn monotonic() -> std::time::Instant {
+    std::time::Instant::now()
 }
 
 /// Parses the value of `--now` (RFC 3339) and returns it in UTC.

@@ -1,6 +1,7 @@
 //! Standard output for reports, standard error for messages, and whether either is coloured.
 //!
-//! The only place that uses the process's streams. Invariant: stdout contains nothing but the report, and a closed pipe
+//! The only place that uses the process's streams. A command that is part of another one writes to memory instead, and
+//! says the same there. Invariant: stdout contains nothing but the report, and a closed pipe
 //! ends the report but not the run: the exit code is the same whether or not anybody reads.
 
 use std::io::BufRead as _;
@@ -15,9 +16,30 @@ use tollgate_formats::sanitize;
 /// The output of a command.
 #[derive(Debug)]
 pub(super) struct Console {
-    out: BufWriter<IgnoreBrokenPipe<io::Stdout>>,
+    out: BufWriter<IgnoreBrokenPipe<Sink>>,
     /// The report may be coloured.
     pub(super) styled: bool,
+    /// What would be printed to stderr, if the output is captured.
+    captured: Option<Messages>,
+}
+
+/// Where a report goes.
+#[derive(Debug)]
+enum Sink {
+    Stdout(io::Stdout),
+    #[cfg_attr(
+        not(feature = "ui"),
+        expect(dead_code, reason = "only the pages of `ui` are made of other commands")
+    )]
+    Memory(Vec<u8>),
+}
+
+/// What a command says beside its report.
+#[derive(Clone, Default, PartialEq, Eq, Debug)]
+pub(super) struct Messages {
+    pub(super) errors: Vec<String>,
+    /// Warnings and notes.
+    pub(super) notes: Vec<String>,
 }
 
 /// How the process writes: set once, before anything is written.
@@ -37,7 +59,27 @@ impl Console {
     /// and `CLICOLOR_FORCE` and whether stdout is a terminal.
     pub(super) fn open() -> Console {
         let styled = is_styled(|| anstream::AutoStream::choice(&io::stdout()));
-        Console { out: BufWriter::with_capacity(1 << 16, IgnoreBrokenPipe::new(io::stdout())), styled }
+        Console::to(Sink::Stdout(io::stdout()), styled, None)
+    }
+
+    /// A console in memory, for a command that is part of another one.
+    #[cfg(feature = "ui")]
+    pub(super) fn captured() -> Console {
+        Console::to(Sink::Memory(Vec::new()), false, Some(Messages::default()))
+    }
+
+    fn to(sink: Sink, styled: bool, captured: Option<Messages>) -> Console {
+        Console { out: BufWriter::with_capacity(1 << 16, IgnoreBrokenPipe::new(sink)), styled, captured }
+    }
+
+    /// The report and the messages of a console in memory.
+    #[cfg(feature = "ui")]
+    pub(super) fn into_captured(self) -> (String, Messages) {
+        let report = match self.out.into_inner().map(|out| out.inner) {
+            Ok(Sink::Memory(bytes)) => String::from_utf8(bytes).unwrap_or_default(),
+            _ => String::new(),
+        };
+        (report, self.captured.unwrap_or_default())
     }
 
     /// True with `--quiet`: only findings are printed.
@@ -57,13 +99,18 @@ impl Console {
 
     /// Prints a note to stderr, unless only findings are wanted.
     pub(super) fn note(&mut self, message: &str) {
-        if Console::is_quiet() {
+        if Console::is_quiet() && self.captured.is_none() {
             return;
         }
         self.print_message("note", "\x1b[1m", message);
     }
 
     fn print_message(&mut self, word: &str, style: &str, message: &str) {
+        if let Some(Messages { errors, notes }) = &mut self.captured {
+            let list = if word == "error" { errors } else { notes };
+            list.push(sanitize::text(message).into_owned());
+            return;
+        }
         _ = self.out.flush();
         let styled = is_styled(|| anstream::AutoStream::choice(&io::stderr()));
         let (on, off) = if styled { (style, "\x1b[0m") } else { ("", "") };
@@ -73,6 +120,10 @@ impl Console {
 
     /// Writes a report to stderr. If that fails, there is nowhere to report it.
     pub(super) fn write_stderr(&mut self, text: &str) {
+        if let Some(messages) = &mut self.captured {
+            messages.notes.push(text.to_owned());
+            return;
+        }
         _ = self.out.flush();
         _ = io::stderr().write_all(text.as_bytes());
     }
@@ -84,7 +135,7 @@ impl Console {
 
     /// Writes data for programs unchanged, except on a terminal.
     pub(super) fn write_data(&mut self, text: &str) -> io::Result<()> {
-        if !io::stdout().is_terminal() {
+        if self.captured.is_some() || !io::stdout().is_terminal() {
             return self.out.write_all(text.as_bytes());
         }
         // Tabs are part of the layout.
@@ -111,6 +162,13 @@ impl Console {
         read.is_ok() && ["y", "yes"].contains(&line.trim().to_lowercase().as_str())
     }
 
+    /// Waits until a person presses Enter; false at the end of stdin.
+    #[cfg(feature = "ui")]
+    pub(super) fn wait_for_enter() -> bool {
+        let mut line = String::new();
+        matches!(io::stdin().lock().read_line(&mut line), Ok(1..))
+    }
+
     /// True if stderr is a terminal, so that progress may be shown.
     pub(super) fn is_stderr_terminal() -> bool {
         io::stderr().is_terminal()
@@ -122,7 +180,7 @@ impl Console {
     }
 
     /// Drops all further output, for commands whose output does not matter.
-    #[cfg(feature = "online")]
+    #[cfg(feature = "serve")]
     pub(super) fn discard(&mut self) {
         self.out.get_mut().is_closed = true;
     }
@@ -140,6 +198,22 @@ impl Write for Console {
 
     fn flush(&mut self) -> io::Result<()> {
         self.out.flush()
+    }
+}
+
+impl Write for Sink {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Sink::Stdout(out) => out.write(bytes),
+            Sink::Memory(out) => out.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Sink::Stdout(out) => out.flush(),
+            Sink::Memory(_) => Ok(()),
+        }
     }
 }
 

@@ -11,14 +11,15 @@ use std::io::Write as _;
 
 use super::clock;
 use super::console::Console;
-#[cfg(feature = "online")]
+#[cfg(feature = "cluster")]
 use super::live;
 use super::outcome::{Failure, Tally};
+use super::picture::{self, StateSource};
 use super::shared::{ReleaseArgs, StateArgs};
-#[cfg(feature = "online")]
+#[cfg(feature = "cluster")]
 use super::snapshot::WORKLOAD_KINDS;
 use super::state::{DumpOmissions, MAY_BE_INCOMPLETE, StateTexts};
-#[cfg(feature = "online")]
+#[cfg(feature = "cluster")]
 use crate::cluster::{CLAIMS, CLASSES, NODES, PODS, RULES, SLICES};
 use tollgate_api::profile::Profile;
 use tollgate_engine::impact::target::DeviceTarget;
@@ -47,7 +48,7 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "GROUP")]
     by: Option<Grouping>,
 
-    /// Show only devices with a taint that keeps the scheduler from allocating them
+    /// Show only devices that a taint keeps from being allocated
     #[arg(long)]
     tainted: bool,
 
@@ -100,6 +101,8 @@ enum Output {
     Wide,
     /// JSON, for programs
     Json,
+    /// One HTML file with a map of the devices, for people
+    Html,
 }
 
 /// What a row of the text stands for.
@@ -118,7 +121,7 @@ enum Grouping {
 }
 
 /// If a list of one of these kinds was cut off, the report is wrong.
-const READ_KINDS: [ObjectKind; 5] = [
+pub(super) const READ_KINDS: [ObjectKind; 5] = [
     ObjectKind::ResourceSlice,
     ObjectKind::ResourceClaim,
     ObjectKind::DeviceClass,
@@ -127,7 +130,7 @@ const READ_KINDS: [ObjectKind; 5] = [
 ];
 
 /// Without objects of these kinds the report is not complete.
-const NEEDED_KINDS: [ObjectKind; 3] =
+pub(super) const NEEDED_KINDS: [ObjectKind; 3] =
     [ObjectKind::ResourceSlice, ObjectKind::ResourceClaim, ObjectKind::DeviceClass];
 
 impl Arguments {
@@ -143,12 +146,13 @@ impl Arguments {
         let kinds = objects.inventory.missing_kinds(&NEEDED_KINDS).filter(|_| !self.state.assume_complete);
         let omissions = DumpOmissions { parts, kinds };
         let incomplete = omissions.report(false, MAY_BE_INCOMPLETE, &mut tally, console);
-        self.print(&objects.state(), profile, &incomplete, console)?;
+        let source = StateSource::of(&self.state.paths, &objects.inventory, &self.release)?;
+        self.print(&objects.state(), &source, profile, &incomplete, console)?;
         Ok(tally)
     }
 
     /// Reports the devices of the running cluster.
-    #[cfg(feature = "online")]
+    #[cfg(feature = "cluster")]
     fn run_live(&self, console: &mut Console) -> Result<Tally, Failure> {
         let asked = self.release.live_server()?;
         let profile = one_profile(&self.release.live_profiles()?)?;
@@ -158,19 +162,22 @@ impl Arguments {
         if !omissions.failures.is_empty() {
             console.note("some objects could not be read; the report may be incomplete");
         }
-        self.print(&objects.state(), profile, &omissions.failures, console)?;
+        let source = StateSource::of(&[], &objects.inventory, &self.release)?;
+        self.print(&objects.state(), &source, profile, &omissions.failures, console)?;
         Ok(Tally { unreadable: omissions.failures.len(), ..Tally::default() })
     }
 
-    #[cfg(not(feature = "online"))]
+    #[cfg(not(feature = "cluster"))]
     #[expect(clippy::unused_self, reason = "the same call with and without the feature")]
     fn run_live(&self, _: &mut Console) -> Result<Tally, Failure> {
         Err(super::shared::state_is_required())
     }
 
-    fn print(
+    /// Prints the devices of a state that the flags select. `incomplete` is what the state lacks.
+    pub(super) fn print(
         &self,
         state: &State<'_>,
+        source: &StateSource,
         profile: &Profile,
         incomplete: &[String],
         console: &mut Console,
@@ -182,10 +189,12 @@ impl Arguments {
         report.devices.retain(|device| self.selects(device, classes.as_deref()));
         let shown = self.shown_classes(&report, classes.as_deref());
         let at = self.clock.now();
+        let record = || json::devices_record(&report, &shown, (profile.name, &at), incomplete);
         match self.output {
-            Output::Json => {
-                let record = json::devices_record(&report, &shown, (profile.name, &at), incomplete);
-                writeln!(console, "{}", super::to_json(&record)?)?;
+            Output::Json => writeln!(console, "{}", super::to_json(&record())?)?,
+            Output::Html => {
+                let page = tollgate_picture::pages::devices(record().get(), &source.page(incomplete));
+                picture::write(page, console)?;
             }
             Output::Text | Output::Wide => {
                 let is_wide = self.output == Output::Wide;

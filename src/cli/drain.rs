@@ -5,53 +5,56 @@
 //! Invariant: with `--state` or `--dry-run` nothing is sent but reads. Without them nothing starts unless a person said
 //! yes on a terminal, or `--yes` came with the name of the cluster.
 
-#[cfg(feature = "online")]
+#[cfg(feature = "cluster")]
 mod online;
 mod plan_json;
 mod plan_text;
 mod planning;
 
 use std::io::Write as _;
-#[cfg(feature = "online")]
+#[cfg(feature = "cluster")]
 use std::num::NonZeroU32;
 use std::path::PathBuf;
-#[cfg(feature = "online")]
+#[cfg(feature = "cluster")]
 use std::time::Duration;
 
+use super::capacity;
 use super::clock;
 use super::console::Console;
 use super::devices::one_profile;
 use super::forecast::{COMPLETE_HINT, CourseArgs, NEEDED_KINDS};
-#[cfg(feature = "online")]
+#[cfg(feature = "cluster")]
 use super::given::GivenFlags;
-#[cfg(feature = "online")]
+#[cfg(feature = "cluster")]
 use super::live;
 use super::outcome::{Failure, Tally};
-use super::shared::ReleaseArgs;
-#[cfg(feature = "online")]
+use super::picture::{self, DrawnRecord, StateSource};
+use super::shared::{ReleaseArgs, ReportOutput};
+#[cfg(feature = "cluster")]
 use super::snapshot::WORKLOAD_KINDS;
-use super::state::{DumpOmissions, OmissionTexts, StateObjects, StateTexts};
-#[cfg(feature = "online")]
+use super::state::{DumpOmissions, OmissionTexts, StateTexts};
+#[cfg(feature = "cluster")]
 use super::taint::rule_version;
+#[cfg(feature = "cluster")]
 use super::version::Output;
-#[cfg(feature = "online")]
+#[cfg(feature = "cluster")]
 use crate::cluster::{BUDGETS, ListedKind};
-#[cfg(feature = "online")]
+#[cfg(feature = "cluster")]
 use online::commands::{
     NOT_REPEATED, check_confirmable, check_named, cluster_name, next_commands, typed_flags,
 };
-#[cfg(feature = "online")]
+#[cfg(feature = "cluster")]
 use online::reporter::{NextCommands, PlanContext, Reporter};
-#[cfg(feature = "online")]
+#[cfg(feature = "cluster")]
 use online::settings::{RunArgs, RunSettings, TypedNotes, WaitFor, release_problems};
-#[cfg(feature = "online")]
+#[cfg(feature = "cluster")]
 use online::start::{Session, lock_settings};
 use plan_json::plan_record;
 use planning::{PlanOptions, plan_for};
 use tollgate_api::profile::Profile;
 use tollgate_drain::{DEFAULT_KEY, DrainPlan, DrainRequest, Fate, MoveOptions};
 use tollgate_engine::impact::target::DeviceTarget;
-use tollgate_forecast::Settings;
+use tollgate_forecast::{Settings, State};
 use tollgate_formats::{gotime, names};
 
 /// Move pods off devices: close the devices for new pods, and evict pods in waves as PDBs and free devices allow
@@ -62,7 +65,7 @@ use tollgate_formats::{gotime, names};
 #[derive(Debug, clap::Args)]
 #[command(after_help = SHORT_AFTER_HELP, after_long_help = AFTER_HELP)]
 pub(super) struct Drain {
-    #[cfg(feature = "online")]
+    #[cfg(feature = "cluster")]
     #[command(flatten)]
     given: GivenFlags,
 
@@ -77,13 +80,13 @@ pub(super) struct Drain {
     #[arg(long, value_name = "DUMP", env = "TOLLGATE_STATE")]
     state: Vec<PathBuf>,
 
-    #[cfg(feature = "online")]
+    #[cfg(feature = "cluster")]
     #[command(flatten)]
     run: RunArgs,
 
-    /// Output format; in JSON, each event is one line
+    /// Output format; in JSON, each event is one line; `html` requires --dry-run or --state
     #[arg(short, long, value_name = "FORMAT", default_value = "text")]
-    output: Output,
+    output: ReportOutput,
 
     #[command(flatten)]
     moves: MoveArgs,
@@ -106,7 +109,7 @@ pub(super) struct Drain {
 /// Delete the DeviceTaintRules of a drain, so that new pods can use the devices again
 ///
 /// Finds the rules by their label and annotations, even if the devices no longer exist. Other rules are not deleted.
-#[cfg(feature = "online")]
+#[cfg(feature = "cluster")]
 #[derive(Debug, clap::Args)]
 #[command(after_help = UNDRAIN_AFTER_HELP)]
 pub(super) struct Undrain {
@@ -192,7 +195,7 @@ Exit codes:
   4  internal error
 If several codes apply, 4 takes precedence over 1, and 1 over 3.";
 
-#[cfg(feature = "online")]
+#[cfg(feature = "cluster")]
 const UNDRAIN_AFTER_HELP: &str = "\
 Exit codes:
   0  no rule of this drain is left; with --dry-run: the rules were listed
@@ -287,7 +290,8 @@ impl Drain {
         let note = format!(", so every outcome is unknown{COMPLETE_HINT}");
         let texts = OmissionTexts { note: &note, hint: COMPLETE_HINT };
         let incomplete = DumpOmissions { parts, kinds }.report(false, texts, &mut tally, console);
-        self.print_plan(&objects, profile, &incomplete, tally, console)
+        let source = StateSource::of(&self.state, &objects.inventory, &self.release)?;
+        self.print_plan((&objects.state(), &source), profile, &incomplete, tally, console)
     }
 
     fn request(&self) -> DrainRequest {
@@ -295,9 +299,9 @@ impl Drain {
     }
 
     /// Makes the plan, prints it, and counts what it does not free.
-    fn print_plan(
+    pub(super) fn print_plan(
         &self,
-        objects: &StateObjects<'_>,
+        (state, source): (&State<'_>, &StateSource),
         profile: &'static Profile,
         incomplete: &[String],
         mut tally: Tally,
@@ -308,10 +312,16 @@ impl Drain {
         let assume_complete = self.assume_complete || self.state.is_empty();
         let settings = Settings { seed: self.courses.seed, assume_complete, ..Settings::at(at) };
         let options = PlanOptions { profile, settings, samples: self.courses.samples };
-        let report = plan_for(&self.request(), &objects.state(), options, incomplete)?;
+        let report = plan_for(&self.request(), state, options, incomplete)?;
         match self.output {
-            Output::Json => writeln!(console, "{}", super::to_json(&plan_record(&report))?)?,
-            Output::Text => console.write_text(&plan_text::render(&report))?,
+            ReportOutput::Json => writeln!(console, "{}", super::to_json(&plan_record(&report))?)?,
+            ReportOutput::Text => console.write_text(&plan_text::render(&report))?,
+            ReportOutput::Html => {
+                let capacity = Some(capacity::after_drain(state, &report.plan, profile));
+                let drawn = DrawnRecord { json: plan_record(&report), capacity };
+                let page = tollgate_picture::pages::drain(&drawn.record(), &source.page(incomplete));
+                picture::write(page, console)?;
+            }
         }
         let stays = |pod: &&tollgate_drain::PlannedPod| matches!(pod.fate, Fate::Stays { .. });
         tally.denied += report.plan.pods.iter().filter(stays).count();
@@ -319,17 +329,25 @@ impl Drain {
         Ok(tally)
     }
 
-    #[cfg(not(feature = "online"))]
+    #[cfg(not(feature = "cluster"))]
     #[expect(clippy::unused_self, reason = "the same call with and without the feature")]
     fn run_live(&self, _: &mut Console) -> Result<Tally, Failure> {
         Err(super::shared::state_is_required())
     }
 }
 
-#[cfg(feature = "online")]
+#[cfg(feature = "cluster")]
 impl Drain {
     /// Plans, proves or drains in the running cluster.
     fn run_live(&self, console: &mut Console) -> Result<Tally, Failure> {
+        let output = match self.output {
+            ReportOutput::Text => Output::Text,
+            ReportOutput::Json => Output::Json,
+            ReportOutput::Html if self.dry_run => Output::Text,
+            ReportOutput::Html => {
+                return Err(Failure::Usage("-o html requires --dry-run or --state".to_owned()));
+            }
+        };
         let acts = !self.dry_run && !self.run.check;
         if acts {
             check_confirmable(self.run.yes)?;
@@ -353,7 +371,7 @@ impl Drain {
                 is_confirmed: self.run.yes,
             };
             let reporter = Reporter::new(
-                self.output,
+                output,
                 NextCommands { go_on: settings.go_on.clone(), go_back: settings.go_back.clone() },
                 Some(context),
             );
@@ -370,7 +388,8 @@ impl Drain {
             console.warning(&problem);
         }
         let tally = Tally { unreadable: incomplete.len(), ..Tally::default() };
-        self.print_plan(&objects, profile, &incomplete, tally, console)
+        let source = StateSource::of(&self.state, &objects.inventory, &self.release)?;
+        self.print_plan((&objects.state(), &source), profile, &incomplete, tally, console)
     }
 
     fn settings(&self, asked: &live::AskedServer, profile: &'static Profile) -> Result<RunSettings, Failure> {
@@ -397,7 +416,7 @@ impl Drain {
     }
 }
 
-#[cfg(feature = "online")]
+#[cfg(feature = "cluster")]
 impl Undrain {
     pub(super) fn run(&self, console: &mut Console) -> Result<Tally, Failure> {
         if !self.dry_run {

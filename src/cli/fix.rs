@@ -8,7 +8,9 @@
 //! Invariant: a document without denials has none afterwards, and the number of judgements is bounded.
 
 mod coverage;
-#[cfg(all(test, feature = "online"))]
+#[cfg(any(test, fuzzing))]
+pub(super) mod fuzzing;
+#[cfg(all(test, feature = "cluster"))]
 mod tests;
 mod verdict;
 
@@ -22,13 +24,13 @@ use verdict::{Judged, JudgedFinding};
 /// Judgements of one text at most; after that, what is fixed is fixed.
 const MAX_JUDGEMENTS: usize = 100;
 
-/// Applies fixes.
+/// Applies fixes to a text.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Fixer<'r> {
     pub(super) texts: TextChecker<'r>,
     /// The fixes to apply: these and safer ones.
     pub(super) applies: Applicability,
-    /// Where the texts come from: what is skipped is not fixed either.
+    /// The source of the texts. Skipped documents are not fixed.
     pub(super) source: TextSource,
 }
 
@@ -36,7 +38,7 @@ pub(super) struct Fixer<'r> {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct FixedText {
     pub(super) text: String,
-    /// How many findings are gone.
+    /// Number of findings that are gone.
     pub(super) findings: usize,
 }
 
@@ -71,8 +73,8 @@ impl Fixer<'_> {
         (fixed.findings > 0).then_some(fixed)
     }
 
-    /// At most `size` fixes, at least one if any is wanted, that do not overlap and were not rejected, in the order of
-    /// the text.
+    /// At most `size` fixes that do not overlap and were not rejected, in the order of the text; at least one
+    /// if any is wanted.
     fn next_batch<'s>(
         &self,
         state: &'s Judged,

@@ -17,29 +17,33 @@ use std::path::PathBuf;
 
 use clap::builder::TypedValueParser;
 
+use super::capacity;
 use super::clock;
 use super::console::Console;
 use super::impact::GroupBy;
 use super::limit_list::LimitList;
-#[cfg(feature = "online")]
+#[cfg(feature = "cluster")]
 use super::live;
 use super::outcome::{Failure, Tally};
-use super::shared::{ExitZeroArgs, ReleaseArgs, StateArgs};
-#[cfg(feature = "online")]
+use super::picture::{self, DrawnRecord, StateSource};
+use super::shared::{ExitZeroArgs, ReleaseArgs, ReportOutput, StateArgs};
+#[cfg(feature = "cluster")]
 use super::snapshot::WORKLOAD_KINDS;
-use super::state::{DumpOmissions, OmissionTexts, StateObjects, StateTexts, no_objects_message};
-use super::version::Output;
-#[cfg(feature = "online")]
+use super::state::{DumpOmissions, OmissionTexts, StateTexts, no_objects_message};
+#[cfg(feature = "cluster")]
 use crate::cluster::{CLAIMS, CLASSES, ListedKind, NAMESPACES, NODES, PODS, RULES, SLICES, TEMPLATES};
 use given::{Admission, GivenObject, GivenTexts};
 pub(super) use json::totals_record;
 pub(super) use limits::{CheckedLimits, check_pending};
 pub(super) use play::play;
+#[cfg(feature = "ui")]
+pub(super) use play::{StopFn, stop_when};
 pub(super) use text::summary_of_evicted;
 use tollgate_api::profile::Profile;
 use tollgate_document::doc::{self, Doc, Value};
 use tollgate_forecast::{Forecast, ObjectKind, Plan, PodOutcome, Release, Settings, State, Step, Totals};
 use tollgate_formats::gotime;
+use tollgate_picture::pages::Record;
 
 /// Show where pods go if objects are applied: evicted pods, new pods and pods that wait
 #[derive(Debug, clap::Args)]
@@ -55,7 +59,7 @@ pub(super) struct Arguments {
 
     /// Output format
     #[arg(short, long, value_name = "FORMAT", default_value = "text")]
-    output: Output,
+    output: ReportOutput,
 
     #[command(flatten)]
     clock: clock::ClockArgs,
@@ -139,11 +143,13 @@ impl Arguments {
         let note = format!(", so every outcome is unknown{COMPLETE_HINT}");
         let texts = OmissionTexts { note: &note, hint: COMPLETE_HINT };
         let missing = DumpOmissions { parts, kinds }.report(self.max.is_some(), texts, &mut tally, console);
-        self.report_state(&objects, &profiles, &missing, &given, tally, console)
+        let source = StateSource::of(&self.state.paths, &objects.inventory, &self.release)?;
+        let known = (&objects.state(), &source);
+        self.report_state(known, &profiles, &missing, &given, tally, console)
     }
 
     /// Reads the running cluster and reports the forecast for it.
-    #[cfg(feature = "online")]
+    #[cfg(feature = "cluster")]
     fn report_live(
         &self,
         given: &[GivenObject<'_>],
@@ -157,28 +163,46 @@ impl Arguments {
         if !omissions.failures.is_empty() {
             console.note("some objects could not be read, so every outcome is unknown");
         }
-        self.report_state(&objects, &profiles, &omissions.failures, given, tally, console)
+        let source = StateSource::of(&[], &objects.inventory, &self.release)?;
+        let known = (&objects.state(), &source);
+        self.report_state(known, &profiles, &omissions.failures, given, tally, console)
     }
 
-    #[cfg(not(feature = "online"))]
+    #[cfg(not(feature = "cluster"))]
     #[expect(clippy::unused_self, reason = "the same call with and without the feature")]
     fn report_live(&self, _: &[GivenObject<'_>], _: Tally, _: &mut Console) -> Result<Tally, Failure> {
         Err(super::shared::state_is_required())
     }
 
+    /// Reports the forecast of texts, each with its name, for a state that was read.
+    #[cfg(feature = "ui")]
+    pub(super) fn report_texts(
+        &self,
+        texts: Vec<(String, String)>,
+        state: &State<'_>,
+        profile: &'static Profile,
+        missing: &[String],
+        console: &mut Console,
+    ) -> Result<Tally, Failure> {
+        let given = GivenTexts::of(texts);
+        let given = given.documents()?;
+        let known = (state, &StateSource::of_part());
+        self.report_state(known, &[profile], missing, &given.objects(), Tally::default(), console)
+    }
+
     /// Reports the forecast for a state, once for each profile.
     fn report_state(
         &self,
-        objects: &StateObjects<'_>,
+        (state, source): (&State<'_>, &StateSource),
         profiles: &[&'static Profile],
         missing: &[String],
         given: &[GivenObject<'_>],
         mut tally: Tally,
         console: &mut Console,
     ) -> Result<Tally, Failure> {
-        let state = objects.state();
+        let mut drawn = Vec::new();
         for (index, profile) in profiles.iter().enumerate() {
-            let report = self.forecast(&state, profile, missing, given)?;
+            let report = self.forecast(state, profile, missing, given)?;
             let admission = &report.admission;
             tally.denied += admission.refused.len();
             if index == 0 {
@@ -192,8 +216,11 @@ impl Arguments {
                 self.report_missing(&what, &mut tally, console);
             }
             match self.output {
-                Output::Json => writeln!(console, "{}", super::to_json(&json::forecast_record(&report))?)?,
-                Output::Text => {
+                ReportOutput::Json => {
+                    writeln!(console, "{}", super::to_json(&json::forecast_record(&report))?)?;
+                }
+                ReportOutput::Html => drawn.push(report.drawn(state)),
+                ReportOutput::Text => {
                     let apart = if index > 0 { "\n" } else { "" };
                     let text = text::render(&report, self.limit, self.by);
                     console.write_text(&format!("{apart}{text}"))?;
@@ -205,6 +232,10 @@ impl Arguments {
                 tally.unreadable += checked.undecided.len();
                 checked.excesses.iter().chain(&checked.undecided).for_each(|message| console.error(message));
             }
+        }
+        if self.output == ReportOutput::Html {
+            let records: Vec<Record<'_>> = drawn.iter().map(DrawnRecord::record).collect();
+            picture::write(tollgate_picture::pages::forecast(&records, &source.page(missing)), console)?;
         }
         Ok(tally)
     }
@@ -279,7 +310,7 @@ pub(super) fn release_of(profile: &'static Profile) -> Release {
 }
 
 /// What is listed in a running cluster; workloads only if the user may list them.
-#[cfg(feature = "online")]
+#[cfg(feature = "cluster")]
 pub(super) const LISTED_KINDS: [ListedKind; 8] =
     [NAMESPACES, NODES, CLASSES, SLICES, RULES, TEMPLATES, CLAIMS, PODS];
 
@@ -295,6 +326,15 @@ struct ForecastReport {
     at: gotime::Timestamp,
     forecast: Forecast,
     admission: Admission,
+}
+
+impl ForecastReport {
+    /// The report for a page, with the devices of each class before and after.
+    fn drawn(&self, state: &State<'_>) -> DrawnRecord {
+        let docs = self.admission.documents();
+        let capacity = capacity::after_forecast(state, &docs, &self.forecast, self.profile);
+        DrawnRecord { json: json::forecast_record(self), capacity: Some(capacity) }
+    }
 }
 
 /// Makes every outcome unknown if parts of the state are missing: what is missing may hold the devices that a pod gets.

@@ -68,7 +68,7 @@ impl GivenFlags {
     }
 
     /// All of them, by name and value. A switch has the value `true`.
-    #[cfg(feature = "online")]
+    #[cfg(feature = "cluster")]
     pub(super) fn flags(&self) -> impl Iterator<Item = (&str, &str)> {
         let flags = self.0.iter().map(|(name, flag)| (name.as_str(), flag.value.as_str()));
         // Groups of flags have the names of their structs.

@@ -25,10 +25,10 @@ use std::path::PathBuf;
 use super::clock;
 use super::console::Console;
 use super::outcome::{Failure, Tally};
-use super::shared::{ExitZeroArgs, ReleaseArgs, StateArgs};
+use super::picture::{self, DrawnRecord, StateSource};
+use super::shared::{ExitZeroArgs, ReleaseArgs, ReportOutput, StateArgs};
 use super::state::{StateObjects, StateTexts};
 use super::taint;
-use super::version::Output;
 use crate::files::{self, Input, MAX_FILE};
 pub(super) use by::GroupBy;
 use by::Groups;
@@ -51,6 +51,7 @@ use tollgate_engine::impact::{
 use tollgate_forecast::{GroupRestart, State, group_restarts};
 use tollgate_formats::gotime::{self, Timestamp};
 use tollgate_formats::sanitize;
+use tollgate_picture::pages::Record;
 
 /// Show the impact of a DeviceTaintRule: selected devices, evicted pods, eviction times and reasons
 #[derive(Debug, clap::Args)]
@@ -76,7 +77,7 @@ pub(super) struct Arguments {
 
     /// Output format
     #[arg(short, long, value_name = "FORMAT", default_value = "text")]
-    output: Output,
+    output: ReportOutput,
 
     #[command(flatten)]
     clock: clock::ClockArgs,
@@ -162,39 +163,40 @@ impl Arguments {
             return Ok(others.tally);
         }
         let mut tally = others.tally;
-        let ClusterInput { snapshot, omissions, profiles, texts, listed, unlisted } =
+        let ClusterInput { snapshot, omissions, profiles, texts, listed, unlisted, source } =
             self.read_cluster(&mut tally, console)?;
         let parsed = texts.as_ref().map(StateTexts::parse).transpose()?;
         let state = parsed.as_ref().or(listed.as_ref()).map(StateObjects::state);
         let inputs = files::collect_complete(&self.paths)?;
         let rules = self.rules_of_targets(&snapshot, &profiles, console)?;
-        let mut reporter = ImpactReporter {
-            arguments: self,
-            profiles,
-            snapshot,
-            state: state.as_ref(),
-            omissions,
-            unlisted,
-            sums: Vec::new(),
-            now: self.clock.now(),
-            console,
+        let read = |input: &Input| Ok((input.name(), files::read(input, MAX_FILE)?));
+        let mut texts: Vec<(String, String)> = inputs.iter().map(read).collect::<Result<_, Failure>>()?;
+        texts.extend(rules.into_iter().map(|rule| ("--target".to_owned(), rule)));
+        let reporter = ImpactReporter {
             tally,
             reported: others.reported,
             printed: others.reported > 0,
+            unlisted,
+            ..ImpactReporter::new(self, profiles, (&snapshot, state.as_ref()), omissions, console)
         };
-        for input in &inputs {
-            reporter.report_text(&input.name(), &files::read(input, MAX_FILE)?)?;
-        }
-        for rule in &rules {
-            reporter.report_text("--target", rule)?;
-        }
-        if reporter.reported == 0 {
-            let names: Vec<String> = inputs.iter().map(Input::name).collect();
-            let message = format!("{}: contains no DeviceTaintRule or ResourceSlice", names.join(", "));
-            return Err(Failure::Input(message));
-        }
-        reporter.report_sums()?;
-        Ok(reporter.tally)
+        reporter.report_texts(&texts, &source)
+    }
+
+    /// Reports the impact of texts, each with its name, on a state that was read. `omissions` is what the state lacks, and
+    /// `unlisted` what it lacks of that which decides where evicted pods go.
+    #[cfg(feature = "ui")]
+    pub(super) fn report_texts(
+        &self,
+        texts: &[(String, String)],
+        (snapshot, state): (&Snapshot, &State<'_>),
+        profile: &'static Profile,
+        (omissions, unlisted): (Vec<String>, Vec<String>),
+        console: &mut Console,
+    ) -> Result<Tally, Failure> {
+        let known = (snapshot, Some(state));
+        let new = ImpactReporter::new(self, vec![profile], known, omissions, console);
+        let reporter = ImpactReporter { unlisted, ..new };
+        reporter.report_texts(texts, &StateSource::of_part())
     }
 
     /// The manifests of rules for the devices of `--target`.
@@ -227,7 +229,7 @@ const MAX_FORECASTS: usize = 8;
 struct ImpactReporter<'r> {
     arguments: &'r Arguments,
     profiles: Vec<&'static Profile>,
-    snapshot: Snapshot,
+    snapshot: &'r Snapshot,
     /// The objects of the cluster, if they are needed.
     state: Option<&'r State<'r>>,
     /// What is missing from the state.
@@ -236,6 +238,8 @@ struct ImpactReporter<'r> {
     unlisted: Vec<String>,
     /// What all objects do together, for each profile.
     sums: Vec<ImpactSum>,
+    /// What a page draws.
+    drawn: Vec<DrawnRecord>,
     now: String,
     console: &'r mut Console,
     tally: Tally,
@@ -245,7 +249,51 @@ struct ImpactReporter<'r> {
     printed: bool,
 }
 
-impl ImpactReporter<'_> {
+impl<'r> ImpactReporter<'r> {
+    /// A reporter that has reported nothing yet.
+    fn new(
+        arguments: &'r Arguments,
+        profiles: Vec<&'static Profile>,
+        (snapshot, state): (&'r Snapshot, Option<&'r State<'r>>),
+        omissions: Vec<String>,
+        console: &'r mut Console,
+    ) -> ImpactReporter<'r> {
+        ImpactReporter {
+            arguments,
+            profiles,
+            snapshot,
+            state,
+            omissions,
+            unlisted: Vec::new(),
+            sums: Vec::new(),
+            drawn: Vec::new(),
+            now: arguments.clock.now(),
+            console,
+            tally: Tally::default(),
+            reported: 0,
+            printed: false,
+        }
+    }
+
+    /// Reports the objects in texts, each with its name, and what they do together.
+    fn report_texts(mut self, texts: &[(String, String)], source: &StateSource) -> Result<Tally, Failure> {
+        for (file, text) in texts {
+            self.report_text(file, text)?;
+        }
+        if self.reported == 0 {
+            let names: Vec<&str> = texts.iter().map(|(name, _)| name.as_str()).collect();
+            let message = format!("{}: contains no DeviceTaintRule or ResourceSlice", names.join(", "));
+            return Err(Failure::Input(message));
+        }
+        self.report_sums()?;
+        if self.arguments.output == ReportOutput::Html {
+            let records: Vec<Record<'_>> = self.drawn.iter().map(DrawnRecord::record).collect();
+            let page = source.page(&self.omissions);
+            picture::write(tollgate_picture::pages::impact(&records, &page), self.console)?;
+        }
+        Ok(self.tally)
+    }
+
     /// Reports the objects in a text; `file` is its name.
     fn report_text(&mut self, file: &str, text: &str) -> Result<(), Failure> {
         let lines = Lines::of(text);
@@ -315,7 +363,7 @@ impl ImpactReporter<'_> {
             (change, &changed)
         } else {
             let effect = self.arguments.effect.as_deref();
-            (ProposedChange::from_rule_manifest(object, effect, &self.snapshot, profile, at)?, &self.snapshot)
+            (ProposedChange::from_rule_manifest(object, effect, self.snapshot, profile, at)?, self.snapshot)
         };
         let is_complete = self.omissions.is_empty();
         let mut assessment = assess(ImpactQuery { snapshot, change: &change, profile, at }, is_complete);
@@ -324,12 +372,15 @@ impl ImpactReporter<'_> {
         let json = elsewhere::change_json(object, self.arguments.effect.as_deref());
         let is_forecast = self.reported <= MAX_FORECASTS;
         assessment.elsewhere = if is_forecast { self.elsewhere(&[&json], profile, at) } else { None };
+        let record = || json::impact_record(&assessment, &self.omissions, self.arguments.limit);
         match self.arguments.output {
-            Output::Json => {
-                let record = json::impact_record(&assessment, &self.omissions, self.arguments.limit);
-                writeln!(self.console, "{}", super::to_json(&record)?)
+            ReportOutput::Json => writeln!(self.console, "{}", super::to_json(&record())?),
+            ReportOutput::Html => {
+                let capacity = self.capacity(&[&json], assessment.elsewhere.as_ref(), profile);
+                self.drawn.push(DrawnRecord { json: record(), capacity });
+                Ok(())
             }
-            Output::Text => {
+            ReportOutput::Text => {
                 let apart = if std::mem::replace(&mut self.printed, true) { "\n" } else { "" };
                 let text = text::render(&assessment, self.arguments.limit, self.omissions.is_empty());
                 self.console.write_text(&format!("{apart}{text}"))
@@ -358,10 +409,14 @@ impl ImpactReporter<'_> {
         for sum in std::mem::take(&mut self.sums).iter().filter(|sum| sum.has_several()) {
             let elsewhere = self.elsewhere(&sum.changes(), sum.profile(), sum.at());
             match self.arguments.output {
-                Output::Json => {
+                ReportOutput::Json => {
                     writeln!(self.console, "{}", super::to_json(&sum.record(elsewhere.as_ref()))?)?;
                 }
-                Output::Text => {
+                ReportOutput::Html => {
+                    let capacity = self.capacity(&sum.changes(), elsewhere.as_ref(), sum.profile());
+                    self.drawn.push(DrawnRecord { json: sum.record(elsewhere.as_ref()), capacity });
+                }
+                ReportOutput::Text => {
                     let sentence = elsewhere.as_ref().and_then(Elsewhere::sentence);
                     let sentence = sentence.map(|sentence| sentence + "\n").unwrap_or_default();
                     let text = sum.text(self.omissions.is_empty());

@@ -19,8 +19,7 @@ pub(super) use whole::read_objects;
 use super::console::Console;
 use super::outcome::Failure;
 use crate::cluster::{Cluster, Endpoint, ServerInfo, Target, Timing};
-use tollgate_api::conform::suggest::and_list;
-use tollgate_api::profile::{ApiKind, GateChoice, Profile, ProfileMatch, Version};
+use tollgate_api::profile::{GateChoice, Profile, ProfileMatch};
 
 /// How to let the gates be known.
 const GATES_HINT: &str = "allow `get` on the nonResourceURL /metrics, or set --feature-gates";
@@ -144,24 +143,11 @@ pub(super) fn gates_caveat(
     }
 }
 
-/// The versions in which the server serves DeviceTaintRules: `DeviceTaintRule is served as v1alpha3 and v1beta2`.
-/// `None` if discovery could not be read.
-pub(super) fn rule_versions(info: &ServerInfo) -> Option<String> {
-    let served = info.live.served.as_ref().ok()?;
-    let versions: Vec<&str> = served.of(ApiKind::DeviceTaintRule).map(Version::name).collect();
-    Some(match versions.as_slice() {
-        [] => "DeviceTaintRule is not served".to_owned(),
-        versions => format!("DeviceTaintRule is served as {}", and_list(versions)),
-    })
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{gates_caveat, release_caveat, rule_versions};
+    use super::{gates_caveat, release_caveat};
     use crate::cluster::{Release, ServerInfo};
-    use tollgate_api::profile::{
-        ApiKind, Gate, GateChoice, LiveServer, Profile, ProfileMatch, ServedVersions, Version,
-    };
+    use tollgate_api::profile::{Gate, GateChoice, LiveServer, Profile, ProfileMatch, ServedVersions};
 
     fn info(gates: Result<Vec<(Gate, bool)>, String>) -> ServerInfo {
         ServerInfo {
@@ -199,9 +185,9 @@ mod tests {
     }
 
     #[test]
-    fn other_releases_and_versions_are_said() {
+    fn other_releases_are_said() {
         let base = Profile::named("1.36").expect("a release");
-        let mut info = info(Ok(Vec::new()));
+        let info = info(Ok(Vec::new()));
         assert_eq!(release_caveat(&info, base, ProfileMatch::Exact), None);
         let newer = release_caveat(&info, base, ProfileMatch::NewerServer).expect("a caveat");
         assert_eq!(
@@ -209,11 +195,5 @@ mod tests {
             "the API server runs Kubernetes 1.36, which is newer than all supported releases; checking \
          against 1.36"
         );
-        assert_eq!(rule_versions(&info).as_deref(), Some("DeviceTaintRule is not served"));
-        let served = ServedVersions::default().with(ApiKind::DeviceTaintRule, Version::V1beta2);
-        info.live.served = Ok(served);
-        assert_eq!(rule_versions(&info).as_deref(), Some("DeviceTaintRule is served as v1beta2"));
-        info.live.served = Err("403".to_owned());
-        assert_eq!(rule_versions(&info), None);
     }
 }

@@ -11,6 +11,8 @@ mod completion;
 mod cursor;
 mod document;
 mod frame;
+#[cfg(any(test, fuzzing))]
+pub(super) mod fuzzing;
 mod hover;
 mod judge;
 mod meanings;
@@ -43,7 +45,7 @@ const MAX_QUEUED: usize = 4;
 /// Messages that may wait here, and their bytes, before reading stops.
 const MAX_WAITING: usize = 64;
 const MAX_WAITING_BYTES: usize = 32 << 20;
-/// How often to look whether the editor is still there, for one that leaves stdin open.
+/// Interval for checking whether the editor is still running, in case it leaves stdin open.
 const PARENT_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Run the language server for editors
@@ -68,7 +70,7 @@ pub(super) struct Arguments {
     stdio: bool,
 }
 
-/// What happens to a session.
+/// An event of a session.
 enum Event {
     Arrived(Frame),
     /// The input ended, or cannot be read.
@@ -154,7 +156,7 @@ fn run_session(session: &mut Session<'_, &mut Console>, events: &Receiver<Event>
 /// How the input ended: with an error, or normally.
 type Ending = Option<io::Error>;
 
-/// What arrived and is not handled yet.
+/// Events that are received but not handled yet.
 #[derive(Default)]
 struct Inbox {
     messages: VecDeque<Message>,
@@ -176,7 +178,7 @@ impl Inbox {
         self.messages.len() < MAX_WAITING && bytes < MAX_WAITING_BYTES
     }
 
-    /// Adds an event to those that wait. Bad input is answered at once, and a cancelled request is marked.
+    /// Adds an event to the queue. Bad input is answered immediately, and a cancelled request is marked.
     fn receive(&mut self, event: Event, session: &mut Session<'_, &mut Console>) -> io::Result<()> {
         match event {
             Event::Ended(error) => self.ended = Some(error),

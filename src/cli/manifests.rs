@@ -198,7 +198,7 @@ impl Arguments {
 
     /// Checks that an API server with this bundle trusts the certificate in `--cert-dir`. Without that flag, only the
     /// bundle itself is checked.
-    #[cfg(feature = "online")]
+    #[cfg(feature = "serve")]
     fn check_certificates(&self, bundle: Option<&[u8]>, here: &Destination) -> Result<(), Failure> {
         use super::clock;
         use crate::server::{check_bundle, check_server};
@@ -219,7 +219,7 @@ impl Arguments {
     }
 
     /// Certificates are made and read by `serve`.
-    #[cfg(not(feature = "online"))]
+    #[cfg(not(feature = "serve"))]
     #[expect(
         clippy::unused_self,
         clippy::unnecessary_wraps,
@@ -252,8 +252,8 @@ impl Arguments {
         }
     }
 
-    /// The given flags that the server has too, except those with files. `--kubernetes cluster` becomes the release of
-    /// the cluster now, because the server has no access to the API server.
+    /// The given flags that the server supports as well, except those with files. `--kubernetes cluster`
+    /// becomes the current release of the cluster, because the server has no access to the API server.
     fn server_flags(&self) -> Result<Vec<String>, Failure> {
         let mut flags = Vec::new();
         if ["kubernetes", "context"].iter().any(|name| self.given.get(name).is_some()) {
@@ -280,7 +280,7 @@ impl Arguments {
         Ok(carried)
     }
 
-    /// Notes with which flags a server at a URL must run, because it is not part of the manifests.
+    /// Prints the flags with which a server at a URL must run, because it is not part of the manifests.
     fn note_flags(&self, url: &str, flags: &[String], console: &mut Console) {
         let paths = |flag: &'static str, paths: &[PathBuf]| {
             let word = move |path: &PathBuf| format!("{flag}={}", path.display());

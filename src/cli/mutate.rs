@@ -115,7 +115,7 @@ struct Mutator<'r> {
     tally: Tally,
     /// All inputs are JSON files, whose objects need nothing between them.
     is_json: bool,
-    /// Some object was printed already.
+    /// True if an object was already printed.
     printed: bool,
     /// Files that were found in folders and are no manifests.
     others: usize,

@@ -33,7 +33,6 @@ pub(super) fn note_program_name(arguments: &[OsString]) {
 }
 
 /// How a user calls the program: `tollgate`, or `kubectl tollgate` for the plugin.
-#[cfg(feature = "online")]
 pub(super) fn program_name() -> &'static str {
     PROGRAM_NAME.get().copied().unwrap_or("tollgate")
 }

@@ -1,4 +1,6 @@
 //! `--policy PATH`: reads and compiles policy files and folders. A set that does not load stops the run.
+//!
+//! Policies that are custom resources of a cluster are compiled together with them, each on its own, as `serve` does.
 
 use std::path::{Path, PathBuf};
 
@@ -6,7 +8,9 @@ use super::console::Console;
 use super::outcome::Failure;
 use crate::files::{self, MAX_FILE};
 use tollgate_document::source;
-use tollgate_engine::policy::{self, PolicyError, PolicyFile, PolicySet, ReadFile};
+use tollgate_engine::policy::{
+    self, Acceptance, PolicyError, PolicyFile, PolicyResource, PolicySet, ReadFile,
+};
 
 /// The policy files of some paths: texts, searched folders, and errors.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -18,18 +22,81 @@ pub(super) struct PolicyTexts {
 
 /// Loads the policies in these paths.
 pub(super) fn load(paths: &[PathBuf]) -> Result<PolicySet, Failure> {
-    load_within(paths, None)
+    load_all(paths, None, &[])
 }
 
-/// Loads the policies in these paths. With `root`, they cannot refer to files outside of that folder.
-pub(super) fn load_within(paths: &[PathBuf], root: Option<&Path>) -> Result<PolicySet, Failure> {
-    if paths.is_empty() {
-        return Ok(PolicySet::default());
+/// Loads the policies in these paths and these resources. With `root`, files cannot refer to files outside of that
+/// folder. Resources that are not in force are reported on stderr.
+pub(super) fn load_all(
+    paths: &[PathBuf],
+    root: Option<&Path>,
+    resources: &[PolicyResource],
+) -> Result<PolicySet, Failure> {
+    let texts = if paths.is_empty() { Vec::new() } else { read(paths)? };
+    let read = |path: &str| match root {
+        None => read_referenced(path),
+        Some(root) => read_within(path, root),
+    };
+    let set = compile_all(&texts, &read, resources)?;
+    for state in set.resources() {
+        let policy = format!("{}/{} of the cluster", state.kind.name(), state.name);
+        match &state.acceptance {
+            Acceptance::Accepted => {}
+            Acceptance::ReplacedByFile => {
+                Console::open()
+                    .note(&format!("{policy} is not used: a file has a policy of that kind and name"));
+            }
+            Acceptance::Rejected(errors) => {
+                let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
+                Console::open().warning(&format!(
+                    "{policy} is invalid, so requests that it matches get its failurePolicy: {}",
+                    errors.join("; ")
+                ));
+            }
+        }
     }
-    let texts = read(paths)?;
-    match root {
-        None => compile(&texts),
-        Some(root) => compile_with(&texts, &|path: &str| read_within(path, root)),
+    Ok(set)
+}
+
+/// Reads the policies that are custom resources of a cluster; none if their definitions are not installed.
+#[cfg(feature = "cluster")]
+pub(super) fn read_resources(cluster: &crate::cluster::Cluster) -> Result<Vec<PolicyResource>, Failure> {
+    use crate::cluster::{ListEvent, ReadLimits};
+    use policy::PolicyKind;
+
+    let endpoint = cluster.endpoint();
+    // A user without permissions cannot see from a list whether the kind exists.
+    let installed = cluster.installed_policies().map_err(|error| {
+        Failure::Input(format!("{endpoint}: cannot read whether policies are installed: {error}"))
+    })?;
+    let (mut resources, mut left_out) = (Vec::new(), None);
+    for listed in &installed {
+        let Some(kind) = PolicyKind::parse(listed.kind) else { continue };
+        let result =
+            cluster.list(listed, listed.versions, None, ReadLimits::WHOLE, &mut |event| match event {
+                ListEvent::Object { object, .. } => {
+                    resources.push(PolicyResource::new(kind, object.to_json()));
+                }
+                ListEvent::LeftOut { name, why, .. } => {
+                    left_out = Some(format!("{} {name} {why}", kind.name()))
+                }
+                ListEvent::Page { .. } => {}
+            });
+        if let Err(failed) = result {
+            let name = listed.full_name();
+            let hint = match failed.error.code() {
+                403 => format!(
+                    "; allow `list` on {name}, for example with the ClusterRole tollgate-policy-reader of \
+                     manifests/components/policy-resources"
+                ),
+                _ => String::new(),
+            };
+            return Err(Failure::Input(format!("{endpoint}: cannot list {name}: {failed}{hint}")));
+        }
+    }
+    match left_out {
+        Some(left_out) => Err(Failure::Input(format!("{endpoint}: {left_out}"))),
+        None => Ok(resources),
     }
 }
 
@@ -75,7 +142,16 @@ pub(super) fn compile(texts: &[PolicyFile]) -> Result<PolicySet, Failure> {
 
 /// Compiles the texts of policy files; `read` reads the files to which they refer.
 pub(super) fn compile_with(texts: &[PolicyFile], read: ReadFile<'_>) -> Result<PolicySet, Failure> {
-    let set = PolicySet::load(texts, read).map_err(|errors| {
+    compile_all(texts, read, &[])
+}
+
+/// Compiles the texts of policy files, and resources.
+fn compile_all(
+    texts: &[PolicyFile],
+    read: ReadFile<'_>,
+    resources: &[PolicyResource],
+) -> Result<PolicySet, Failure> {
+    let set = PolicySet::load_all(texts, read, resources, None).map_err(|errors| {
         let lines: Vec<String> = errors.iter().map(ToString::to_string).collect();
         Failure::Input(lines.join("\n"))
     })?;

@@ -36,7 +36,7 @@ impl Progress {
     }
 
     /// Counts finished items. `remaining`, if known, says how many more there are.
-    #[cfg(feature = "online")]
+    #[cfg(feature = "cluster")]
     pub(super) fn advance(&mut self, items: usize, remaining: Option<usize>) {
         self.done += items;
         self.total = remaining.map_or(self.done, |remaining| self.done + remaining);

@@ -56,7 +56,7 @@ impl StateArgs {
 }
 
 /// The error of commands that read a dump or a cluster, in a build that cannot connect to clusters.
-#[cfg(not(feature = "online"))]
+#[cfg(not(feature = "cluster"))]
 pub(super) fn state_is_required() -> Failure {
     Failure::Usage("--state is required: this build cannot connect to clusters".to_owned())
 }
@@ -94,6 +94,17 @@ pub(super) enum FailOn {
     Deny,
     /// Denials and warnings
     Warn,
+}
+
+/// Text, JSON or a page.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(super) enum ReportOutput {
+    /// Human-readable text
+    Text,
+    /// JSON, for programs
+    Json,
+    /// One HTML file with drawings, for people
+    Html,
 }
 
 /// When to colour.

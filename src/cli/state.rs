@@ -5,6 +5,8 @@
 
 mod inventory;
 mod objects;
+#[cfg(feature = "ui")]
+mod owned;
 mod server;
 
 use std::path::PathBuf;
@@ -17,6 +19,8 @@ pub(super) use inventory::{
     DumpOmissions, Inventory, OmissionTexts, any_of, incomplete_lists, no_objects_message,
 };
 pub(super) use objects::{StateObjects, StateTexts};
+#[cfg(feature = "ui")]
+pub(super) use owned::OwnedObjects;
 pub(super) use server::RecordedServer;
 use tollgate_document::doc;
 use tollgate_document::field::{FieldPath, Path};

@@ -27,7 +27,7 @@ pub(super) fn aligned(header: &[&str], rows: &[Vec<String>]) -> String {
 }
 
 /// The number with separators: `12,345`.
-#[cfg(feature = "online")]
+#[cfg(feature = "cluster")]
 pub(super) fn thousands(number: usize) -> String {
     let digits = number.to_string();
     let mut out = String::new();
@@ -43,7 +43,7 @@ pub(super) fn thousands(number: usize) -> String {
 #[cfg(test)]
 mod tests {
     #[test]
-    #[cfg(feature = "online")]
+    #[cfg(feature = "cluster")]
     fn thousands_are_separated() {
         let numbers = [0, 7, 999, 1_000, 12_345, 1_234_567].map(super::thousands);
         assert_eq!(numbers, ["0", "7", "999", "1,000", "12,345", "1,234,567"]);

@@ -129,7 +129,7 @@ impl Selection {
             let omissions = inventory.omissions(false).messages();
             return Ok(KnownState { state: Some(snapshot), omissions, profiles });
         }
-        #[cfg(feature = "online")]
+        #[cfg(feature = "cluster")]
         if release.asks_cluster() {
             let (profiles, asked) = (release.profiles()?, release.live_server()?);
             let (snapshot, omissions) = super::live::read_state(asked, self.details(), console);

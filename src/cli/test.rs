@@ -84,7 +84,7 @@ impl Arguments {
     }
 }
 
-/// Loads the policies of a test file: those that it names, or `a.yaml` for `a.test.yaml`.
+/// Loads the policies for a test file: those that it names, or `a.yaml` for `a.test.yaml`.
 fn load(input: &Input, tests: &TestFile) -> Result<PolicySet, Failure> {
     // The path itself and not its name, which is not UTF-8 on every file system.
     let path = match input {
@@ -96,7 +96,7 @@ fn load(input: &Input, tests: &TestFile) -> Result<PolicySet, Failure> {
     policies::compile(&texts)
 }
 
-/// The paths of the policies that a test file is for: those that it names, or `a.yaml` for `a.test.yaml`.
+/// The paths of the policies for a test file: those that it names, or `a.yaml` for `a.test.yaml`.
 fn policy_paths(path: &Path, named: Option<&[String]>) -> Vec<PathBuf> {
     let folder = path.parent().unwrap_or(Path::new(""));
     // Removes `.yaml`, then replaces `.test`.

@@ -134,13 +134,13 @@ struct RunWork {
 }
 
 impl RunWork {
-    /// What is read.
+    /// The inputs that are read.
     fn inputs(&self) -> impl Iterator<Item = &Input> {
         self.items.iter().filter_map(|work| work.item.input())
     }
 }
 
-/// What a run has written and counted so far.
+/// The output and totals of a run so far.
 struct RunState<'r, 'b> {
     targets: ReportTargets<'r>,
     baselines: BaselineRun<'b>,
@@ -232,7 +232,7 @@ impl Arguments {
         self.finish(checked, mode, console)
     }
 
-    /// The mode that `--fix` and `--diff` ask for; `None` without them.
+    /// The mode requested by `--fix` and `--diff`; `None` without them.
     fn fix_mode(&self) -> Result<Option<FixMode>, Failure> {
         if self.fixes.is_incomplete() {
             return Err(Failure::Usage("--unsafe-fixes requires --fix or --diff".to_owned()));
@@ -335,7 +335,7 @@ impl Arguments {
         Ok(())
     }
 
-    /// The format of stdout.
+    /// The output format of stdout.
     fn stdout_format(&self) -> Result<Format, Failure> {
         let format = Format::parse(&self.output).unwrap_or(Format::Text);
         match format {
@@ -394,7 +394,7 @@ fn assign(
     Ok(RunWork { items, not_read, kustomizations })
 }
 
-/// What is left of a run whose reports are written.
+/// The remaining state of a run after its reports are written.
 struct CheckedRun<'b> {
     baselines: BaselineRun<'b>,
     summary: Summary,

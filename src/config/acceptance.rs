@@ -14,7 +14,7 @@ use super::levels::{LevelSetting, Levels};
 use crate::report::{AcceptedBy, AcceptedFinding, LocatedFinding};
 use tollgate_engine::rules::{Level, Origin};
 
-/// What is accepted in one file.
+/// The suppressions, baseline and configuration that accept findings in one file.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Acceptance<'c> {
     /// Levels of the configuration file.
@@ -36,11 +36,11 @@ pub(crate) struct ObjectName<'a> {
 /// Findings about one object.
 #[derive(Default, Debug)]
 pub(crate) struct SortedFindings {
-    /// To report.
+    /// Findings to report.
     pub(crate) reported: Vec<LocatedFinding>,
     /// Counted, with the reason.
     pub(crate) accepted: Vec<AcceptedFinding>,
-    /// Of rules whose level is `allow`.
+    /// Number of findings of rules with the level `allow`.
     pub(crate) allowed: usize,
 }
 
@@ -52,8 +52,8 @@ impl SortedFindings {
 }
 
 impl Acceptance<'_> {
-    /// Sorts the findings about an object into those to report, those that something accepts, and those of allowed
-    /// rules. Those that a baseline knows are taken off `known`.
+    /// Sorts the findings about an object into those to report, those that are accepted, and those of allowed
+    /// rules. Findings in the baseline are removed from `known`.
     pub(crate) fn sort(
         &self,
         object: ObjectName<'_>,

@@ -18,7 +18,7 @@ use tollgate_formats::gofmt::json_string;
 
 /// The version of the format.
 const VERSION: &str = "tollgate.dev/baseline/v1";
-/// What the version of every baseline begins with.
+/// Prefix of the version of every baseline.
 const FORMAT: &str = "tollgate.dev/baseline/";
 /// Largest baseline in bytes.
 pub(crate) const MAX_BASELINE: u64 = 64 << 20;
@@ -44,7 +44,7 @@ static FINDING: Struct = Struct {
     ],
 };
 
-/// What a finding is recognized by, beside its file. The order is that of the baseline.
+/// Identifies a finding within its file. The order of the fields is the order of entries in the baseline.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 struct FindingKey {
     kind: String,
@@ -66,13 +66,13 @@ impl FindingKey {
     }
 }
 
-/// How often each finding is known.
+/// Number of known occurrences of each finding.
 type Counts = BTreeMap<FindingKey, usize>;
 
-/// A baseline.
+/// Accepted findings, as read from a baseline file.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Baseline {
-    /// By file.
+    /// The findings of each file.
     files: BTreeMap<String, Counts>,
 }
 
@@ -87,7 +87,7 @@ impl Baseline {
         text.contains(FORMAT)
     }
 
-    /// Reads a baseline.
+    /// Parses a baseline file.
     pub(crate) fn read(name: &str, text: &str) -> Result<Baseline, Vec<InputError>> {
         let lines = Lines::of(text);
         let fault = |at, message: &str| vec![InputError::at(name, &lines, at, message)];
@@ -179,7 +179,7 @@ impl Baseline {
     }
 }
 
-/// Known findings of one file: those that a baseline has, or those that a new one gets.
+/// The findings of one file in a baseline, or to be written to a new one.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct KnownFindings {
     left: Counts,
@@ -192,7 +192,7 @@ impl KnownFindings {
         KnownFindings { left: Counts::new(), is_new: true }
     }
 
-    /// Takes a finding off the list; false if it is not on it.
+    /// Removes a finding from the list. Returns false if it is not on the list.
     pub(super) fn take(&mut self, object: ObjectName<'_>, located: &LocatedFinding) -> bool {
         if located.diagnostic.origin != Origin::Lint || !self.is_new && self.left.is_empty() {
             return false;
@@ -212,8 +212,7 @@ impl KnownFindings {
         }
     }
 
-    /// How many of the findings are still on the list, and so not in the file any more. Counts only those of rules that
-    /// ran.
+    /// Number of findings on the list that no longer exist in the file. Counts only rules that ran.
     pub(crate) fn stale_count(&self, rules: &RuleSet) -> usize {
         let has_run = |rule: &str| rules::find(rule).is_none_or(|rule| rules.has(rule));
         let left = self.left.iter().filter(|(key, _)| !self.is_new && has_run(&key.rule));
@@ -225,7 +224,7 @@ fn total(counts: &Counts) -> usize {
     counts.values().fold(0, |sum, count| sum.saturating_add(*count))
 }
 
-/// `spec.devices.requests[].exactly.tolerations[]`
+/// The path without indices, such as `spec.devices.requests[].exactly.tolerations[]`.
 fn without_indexes(at: &FieldPath) -> String {
     let mut out = String::new();
     for step in at.user_steps() {

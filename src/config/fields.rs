@@ -22,7 +22,7 @@ const GATES: Ty = Ty::AnyOf(&[
     },
 ]);
 
-/// A configuration file.
+/// Schema of a configuration file.
 pub(crate) static CONFIG: Struct = Struct {
     name: "Config",
     fields: &[

@@ -25,13 +25,13 @@ pub(crate) struct Setting<T> {
 /// Strings, each with its position, and the position of their key.
 pub(crate) type Strings = Setting<Vec<Setting<String>>>;
 
-/// A configuration file.
+/// The settings of a configuration file.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct ConfigFile {
-    /// Its name in messages.
+    /// Name of the file in messages.
     pub(crate) name: String,
     pub(crate) kubernetes: Option<Strings>,
-    /// As `--feature-gates` takes them.
+    /// Feature gates, in the format of `--feature-gates`.
     pub(crate) feature_gates: Option<Setting<String>>,
     pub(crate) policies: Option<Strings>,
     pub(crate) namespaces: Option<Setting<String>>,
@@ -80,14 +80,14 @@ impl ObjectPattern {
 }
 
 impl ConfigFile {
-    /// Parses a configuration file; the error is a list of all its faults. An empty file sets nothing.
+    /// Parses a configuration file. Returns all errors if it is invalid. An empty file sets nothing.
     pub(crate) fn read(name: &str, text: &str) -> Result<ConfigFile, Vec<InputError>> {
         let (config, errors) = ConfigFile::read_with_errors(name, text)?;
         if errors.is_empty() { Ok(config) } else { Err(errors) }
     }
 
-    /// Parses what is valid of a configuration file, and returns its faults beside it. An error if nothing can be
-    /// parsed.
+    /// Parses the valid parts of a configuration file, and returns its errors as well. Fails if nothing can
+    /// be parsed.
     pub(crate) fn read_with_errors(
         name: &str,
         text: &str,
@@ -127,7 +127,7 @@ impl ConfigFile {
     }
 }
 
-/// A configuration file being read, and the faults found so far. A value of the wrong type is read as empty.
+/// A configuration file in progress, with the errors so far. A value of the wrong type is read as empty.
 struct Reader<'r> {
     name: &'r str,
     document: &'r Document<'r>,

@@ -16,7 +16,7 @@ use tollgate_engine::rules::{self, Level, Origin};
 pub(crate) enum LevelSetting {
     /// Counted, not reported.
     Allow,
-    /// Reported.
+    /// Reported as a warning.
     Warn,
     /// Reported, and the object is invalid.
     Deny,
@@ -26,7 +26,7 @@ impl LevelSetting {
     /// Every setting, the weakest first.
     pub(crate) const ALL: [LevelSetting; 3] = [LevelSetting::Allow, LevelSetting::Warn, LevelSetting::Deny];
 
-    /// `allow`
+    /// The setting as a word, such as `allow`.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             LevelSetting::Allow => "allow",
@@ -45,10 +45,10 @@ impl LevelSetting {
     }
 }
 
-/// What a level is set for.
+/// The rule or origin that a level is set for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum LevelTarget {
-    /// One rule.
+    /// A single rule.
     Rule(RuleId),
     /// All rules of an origin.
     Origin(Origin),
@@ -86,7 +86,7 @@ impl Levels {
         }
     }
 
-    /// Adds all settings of `others`, which win over those that are there.
+    /// Adds all settings of `others`, which override existing ones.
     pub(crate) fn extend(&mut self, others: &Levels) {
         self.rules.extend(&others.rules);
         self.origins.extend(&others.origins);
@@ -106,7 +106,7 @@ impl Levels {
         .copied()
     }
 
-    /// Everything that is set, as pairs of name and setting.
+    /// All settings as pairs of name and setting.
     pub(crate) fn entries(&self) -> impl Iterator<Item = (&'static str, LevelSetting)> {
         let origins = self.origins.iter().map(|(origin, setting)| (origin.name(), *setting));
         origins.chain(self.rules.iter().map(|(rule, setting)| (rule.id, *setting)))
@@ -134,8 +134,8 @@ impl Levels {
         }
     }
 
-    /// The setting for the finding which says that others were left out: its own, or `Deny` if any rule or origin is
-    /// set to it, because a denied finding may be among those. `None` leaves its `level`.
+    /// The setting for the finding that states how many were omitted: its own, or `Deny` if any rule or
+    /// origin is set to it, because a denied finding may be among the omitted ones. `None` keeps its `level`.
     fn setting_for_left_out_findings(&self, level: Level) -> Option<LevelSetting> {
         let named = self.rules.get(&FINDINGS_LEFT_OUT).copied();
         let mut all = self.rules.values().chain(self.origins.values());
@@ -165,7 +165,7 @@ mod tests {
         levels
     }
 
-    /// What becomes of a finding of a rule.
+    /// The level of a rule's findings after applying the settings.
     fn level(levels: &Levels, rule: &str) -> Option<Level> {
         let rule = rules::find(rule).unwrap();
         let finding = Finding::new(rule, FieldPath::default(), ErrorType::Invalid, BadValue::Omitted, "odd");

@@ -16,18 +16,18 @@ use tollgate_engine::engine::Diagnostic;
 use tollgate_engine::rules::table::{INVALID_SUPPRESSION, UNUSED_SUPPRESSION};
 use tollgate_engine::rules::{self, DependsOn, Origin, RuleSet};
 
-/// What the comments begin with.
+/// Prefix of suppression comments.
 const MARK: &str = "tollgate:";
-/// How they are written.
+/// Hint with the syntax of suppression comments.
 const FORM: &str = "write `# tollgate: allow(RULE) reason`";
 /// The suppressions of a text.
 #[derive(Debug, Default)]
 pub struct Suppressions {
-    /// In the order of the text.
+    /// The suppressions, in the order of the text.
     list: Vec<Suppression>,
-    /// By line and rule: the suppression and its name.
+    /// The suppression, and the index of the name in it, by line and rule.
     by_line: HashMap<(usize, RuleId), (usize, usize)>,
-    /// By line and rule, only of comments on lines of their own, which may be about an object.
+    /// Like `by_line`, but only for comments on their own line, which can apply to a whole object.
     by_head: HashMap<(usize, RuleId), (usize, usize)>,
     /// The first one that is not reported yet.
     next: usize,
@@ -96,8 +96,8 @@ impl Suppressions {
         self.list.push(suppression);
     }
 
-    /// Splits the findings about an object whose first line is `first_line` into those to report and those that are
-    /// suppressed.
+    /// Splits the findings about an object, which starts at `first_line`, into those to report and those that
+    /// are suppressed.
     pub fn sift(
         &mut self,
         findings: Vec<LocatedFinding>,
@@ -132,8 +132,8 @@ impl Suppressions {
         Some(suppression.reason.clone())
     }
 
-    /// The faults of the suppressions up to a line that were not reported before: wrong names, missing reasons, or
-    /// nothing to suppress. `profiles` are those of the run.
+    /// The problems of suppressions up to a line that were not reported before: unknown names, missing
+    /// reasons, and suppressions without effect. `profiles` are those of the run.
     pub fn faults(
         &mut self,
         lines: &Lines<'_>,
@@ -254,7 +254,7 @@ fn parse_comment(rest: &str, comment: &Range<usize>, line: usize) -> Suppression
     suppression
 }
 
-/// The lint of that name. The error says why there is none, and what to do instead.
+/// The lint with this name. The error explains why the name is not accepted, and what to do instead.
 fn rule_to_suppress(name: &str) -> Result<RuleId, (String, String)> {
     let lists = "`tollgate explain lint` lists the lints".to_owned();
     if Origin::ALL.iter().any(|origin| origin.name() == name) {
@@ -277,8 +277,8 @@ fn rule_to_suppress(name: &str) -> Result<RuleId, (String, String)> {
     Ok(rule)
 }
 
-/// For each line, the next line (perhaps itself) that is neither blank nor a comment. A separator counts as blank if
-/// only comments precede it: such a comment belongs to the next document.
+/// For each line, the first line from there on that is neither blank nor a comment. A document separator
+/// counts as blank if only comments precede it, because these comments belong to the next document.
 fn next_content_lines(text: &str, lines: &Lines<'_>) -> Vec<usize> {
     let last = lines.position(text.len()).0;
     let line = |number| text.get(lines.line(number)).unwrap_or_default();

@@ -6,7 +6,7 @@ use super::answer::Answer;
 use super::compare::{Comparison, SameParts};
 use tollgate_api::profile::{ApiKind, Version};
 
-/// How many of the compared cases agree.
+/// Number of compared cases, and how many of them agree.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Count {
     pub same: usize,
@@ -44,11 +44,11 @@ pub struct Row {
     pub differing: usize,
     /// Refused by other webhooks, policies, quotas.
     pub other_admission: usize,
-    /// Not sent, or answered so: the version is not served.
+    /// Number of cases whose version is not served.
     pub not_served: usize,
-    /// Not sent, or answered so: the user may not create the kind.
+    /// Number of cases that the user is not permitted to create.
     pub not_allowed: usize,
-    /// No verdict for another reason.
+    /// Number of cases without a verdict for another reason.
     pub failed: usize,
 }
 
@@ -75,7 +75,7 @@ impl Row {
     }
 }
 
-/// The table.
+/// The agreement by kind and version.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Agreement {
     pub rows: BTreeMap<(ApiKind, Version), Row>,
@@ -83,7 +83,7 @@ pub struct Agreement {
 }
 
 impl Agreement {
-    /// Counts one case.
+    /// Adds one case.
     pub fn add(&mut self, kind: ApiKind, version: Version, answer: &Answer, comparison: Comparison) {
         for row in [self.rows.entry((kind, version)).or_default(), &mut self.total] {
             match comparison {

@@ -10,7 +10,7 @@ use tollgate_document::doc::{self, Value};
 /// An answer to a create.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Answer {
-    /// Validation let the object pass.
+    /// The object passed validation.
     Accepted,
     /// Validation or decoding refused it.
     Refused(Refusal),
@@ -20,18 +20,18 @@ pub enum Answer {
     NotServed,
     /// The user may not create objects of that kind: the message.
     NotAllowed(String),
-    /// There is no verdict: the reason.
+    /// There is no verdict, for this reason.
     Failed(String),
-    /// The server stored the object although it was asked not to.
+    /// The server stored the object despite dry run.
     Persisted,
 }
 
-/// Why a server refuses an object.
+/// Why a server rejects an object.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Refusal {
-    /// It does not decode: the server's words.
+    /// The object cannot be decoded; with the server's message.
     Undecodable(String),
-    /// It is not valid.
+    /// The object is invalid.
     Invalid {
         /// Type and field of each error.
         fields: BTreeSet<(String, String)>,
@@ -79,7 +79,7 @@ impl Answer {
         }
     }
 
-    /// True if the server judged the object: accepted or refused it.
+    /// True if the server returned a verdict: it accepted or rejected the object.
     pub fn is_verdict(&self) -> bool {
         matches!(self, Answer::Accepted | Answer::Refused(_))
     }
@@ -95,7 +95,8 @@ fn answer_to_success(object: Value<'_>) -> Answer {
     }
 }
 
-/// True if the message comes from a webhook or a policy. The status code does not tell: each chooses its own.
+/// True if the message comes from a webhook or a policy. The status code does not show it, because each
+/// chooses its own.
 fn is_from_admission(message: &str) -> bool {
     let webhook =
         message.starts_with("admission webhook \"") || message.contains(": failed calling webhook \"");

@@ -9,12 +9,12 @@ use tollgate_document::doc;
 use tollgate_engine::engine::{Attributes, Engine, Labels};
 use tollgate_engine::rules::RuleSet;
 
-/// In place of the random end of a generated name, which nobody can foresee.
+/// Placeholder for the random suffix of a generated name.
 const RANDOM: &str = "<rand>";
-/// Length of that end.
+/// Length of the random suffix.
 const RANDOM_LENGTH: usize = 5;
 
-/// Judges cases as one API server does.
+/// Checks cases like a particular API server.
 #[derive(Debug)]
 pub struct Judge {
     engine: Engine,
@@ -24,7 +24,7 @@ pub struct Judge {
     now: String,
 }
 
-/// Tollgate's verdict.
+/// Tollgate's verdict on a case.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct OwnAnswer {
     pub allowed: bool,
@@ -37,7 +37,7 @@ pub struct OwnAnswer {
 }
 
 impl Judge {
-    /// A judge for a server of that profile; `labels` are those of the namespace.
+    /// Creates a judge for a server of this profile. `labels` are those of the namespace.
     pub fn new(profile: &'static Profile, namespace: &str, labels: &str, now: &str) -> Result<Judge, String> {
         let engine = Engine::new(vec![profile], RuleSet::parse("upstream,decoding")?).exactly();
         let [namespace, labels, now] = [namespace, labels, now].map(str::to_owned);
@@ -79,12 +79,12 @@ impl SameParts {
     }
 }
 
-/// How the two verdicts on one object compare.
+/// Result of comparing the two verdicts on an object.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Comparison {
     /// The server gave a verdict.
     Compared(SameParts),
-    /// It did not.
+    /// The server returned no verdict.
     NoVerdict,
 }
 

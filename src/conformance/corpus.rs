@@ -37,7 +37,7 @@ impl CorpusSet {
     }
 }
 
-/// An object to create.
+/// An object to create on an API server.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Case {
     pub id: String,

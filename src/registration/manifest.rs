@@ -19,7 +19,7 @@ const BASE: [[&str; 2]; 2] = [
     ],
 ];
 
-/// Other APIs that can be registered, each in configurations of its own.
+/// Other APIs that can be registered, each in its own webhook configurations.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum OptionalApi {
     /// Claims of pods and workloads.
@@ -33,11 +33,11 @@ pub(crate) enum OptionalApi {
 }
 
 impl OptionalApi {
-    /// Every one.
+    /// All optional APIs.
     pub(crate) const ALL: [OptionalApi; 4] =
         [OptionalApi::Pods, OptionalApi::ClassicDra, OptionalApi::Foundationdb, OptionalApi::Kep5055R1];
 
-    /// As in `--with` and in the name of its configurations, `tollgate-pods`.
+    /// Name in `--with` and in the names of its configurations, such as `pods` in `tollgate-pods`.
     pub(crate) fn name(self) -> &'static str {
         match self {
             OptionalApi::Pods => "pods",
@@ -67,18 +67,18 @@ impl OptionalApi {
 
 /// The line with the Service of a webhook, up to the path.
 const SERVICE: &str = "    service: {name: tollgate, namespace: tollgate-system, port: 443, path: ";
-/// Ends the list of exempt namespaces: the one in which the server runs. Without a Service, the server runs in no
-/// namespace, and whoever could create one with this name would have an exempt namespace.
+/// End of the list of exempt namespaces, with the namespace of the server. It is omitted for a server outside
+/// the cluster, because anyone who can create a namespace with this name would be exempt.
 const OWN_NAMESPACE: &str = ", tollgate-system]";
 /// Prefix of the name line of every configuration.
 const NAME_LINE: &str = "  name: tollgate";
 /// The line of an entry that fails open.
 const FAILS_OPEN: &str = "  failurePolicy: Ignore";
-/// Precedes the entries.
+/// Text before the list of webhooks.
 const LIST: &str = "webhooks:\n";
 
-/// Where the API server reaches the webhook (Service or URL), the names of the configurations, and what they have in
-/// common.
+/// How the API server reaches the webhook (Service or URL), the names of the configurations, and their common
+/// fields.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Destination {
     /// Outside of the cluster; else the Service of the manifests.
@@ -87,7 +87,7 @@ pub(crate) struct Destination {
     pub namespace: String,
     /// The name of the base configurations; the others add their own.
     pub name: String,
-    /// Only objects with this label (`key`, `value`) are sent.
+    /// Label (`key`, `value`) of the objects that are sent to the webhook; `None` for all objects.
     pub only: Option<(String, String)>,
     /// Every entry fails closed.
     pub fail_closed: bool,
@@ -96,11 +96,11 @@ pub(crate) struct Destination {
 impl Destination {
     /// Default name of the configurations.
     pub(crate) const NAME: &'static str = "tollgate";
-    /// Default namespace.
+    /// Default namespace of the Service.
     pub(crate) const NAMESPACE: &'static str = "tollgate-system";
 
     /// The Service of the manifests in this namespace, with default names.
-    #[cfg(feature = "online")]
+    #[cfg(feature = "serve")]
     pub(crate) fn service(namespace: &str) -> Destination {
         let (namespace, name) = (namespace.to_owned(), Destination::NAME.to_owned());
         Destination { url: None, namespace, name, only: None, fail_closed: false }

@@ -70,7 +70,7 @@ fn request(kind: ApiKind, operation: &str) -> String {
 }
 
 impl WebhookEntry {
-    /// Whether the API server sends the request; panics where it could not decide.
+    /// True if the API server sends the request to the webhook. Panics if it could not decide.
     fn is_called(&self, kind: ApiKind, operation: &str, object: Value<'_>, old: Value<'_>) -> bool {
         let is_listed = self.groups.iter().any(|group| group == kind.group())
             && self.resources.iter().any(|resource| resource.split('/').next() == Some(kind.resource()));
@@ -230,7 +230,8 @@ fn depth(value: Value<'_>) -> usize {
     1 + inside.map(depth).max().unwrap_or_default()
 }
 
-/// What the API server says by itself never reaches a webhook, and what it does not serve is reported of files only.
+/// False for findings that never reach a webhook: those of the API server itself, and those about versions
+/// that it does not serve.
 fn is_ours(diagnostic: &Diagnostic) -> bool {
     let rule = diagnostic.finding.rule;
     let is_of_files =

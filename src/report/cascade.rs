@@ -8,7 +8,7 @@ use super::LocatedFinding;
 use tollgate_api::conform::suggest::and_list;
 use tollgate_engine::rules::table::{REQUEST_SHAPE, UNKNOWN_FIELD};
 
-/// How the help of an unknown field begins that is known inside of `exactly`.
+/// Beginning of the help for an unknown field that belongs inside `exactly`.
 const BELONGS_INSIDE: &str = "since v1beta2, the fields of a request are in `exactly`";
 
 /// Said about an error that is hidden until the cause is fixed.

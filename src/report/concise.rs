@@ -11,7 +11,7 @@ use super::{DocumentResult, Report, ReportWriter, Summary, profiles_if_several};
 use tollgate_engine::rules::Level;
 use tollgate_formats::sanitize;
 
-/// `-o concise`
+/// Writes `-o concise`.
 pub(super) struct Writer;
 
 impl ReportWriter for Writer {
@@ -53,14 +53,14 @@ impl ReportWriter for Writer {
     }
 }
 
-/// `a.yaml:3:5:`
+/// The position prefix, such as `a.yaml:3:5:`.
 fn place(file: &str, line: usize, column: usize, report: &Report) -> String {
     let file = sanitize::line(file);
     let (on, off) = if report.styled { ("\x1b[1m", "\x1b[0m") } else { ("", "") };
     if line == 0 { format!("{on}{file}{off}:") } else { format!("{on}{file}{off}:{line}:{column}:") }
 }
 
-/// `error[taint-effect]`
+/// The label, such as `error[taint-effect]`.
 fn label(level: &str, rule: &str, report: &Report) -> String {
     let (on, off) = match (report.styled, level) {
         (false, _) => ("", ""),

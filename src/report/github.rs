@@ -10,7 +10,7 @@ use super::{DocumentResult, LocatedFinding, Report, ReportWriter, Summary, docs_
 use tollgate_engine::rules::Level;
 use tollgate_formats::sanitize;
 
-/// `-o github`
+/// Writes `-o github`.
 pub(super) struct Writer;
 
 impl ReportWriter for Writer {

@@ -15,7 +15,7 @@ use super::{
 };
 use tollgate_engine::rules::Level;
 
-/// `-o gitlab`
+/// Writes `-o gitlab`.
 pub(super) struct Writer;
 
 impl ReportWriter for Writer {
@@ -92,7 +92,7 @@ impl ReportWriter for Writer {
     }
 }
 
-/// How every issue begins.
+/// Prefix of every issue.
 const PREFIX: &str = "{\"fingerprint\":\"";
 
 /// Appends an issue as JSON, with the separator before it.

@@ -12,7 +12,7 @@ use tollgate_document::source::{InputError, SourceLocation, TextFix};
 use tollgate_engine::engine::{Diagnostic, Verdict};
 use tollgate_formats::sanitize;
 
-/// `-o json`
+/// Writes `-o json`.
 pub(super) struct Writer;
 
 impl ReportWriter for Writer {
@@ -52,7 +52,7 @@ impl ReportWriter for Writer {
     }
 }
 
-/// One line of `review --findings`.
+/// Formats one line of `review --findings`.
 pub(crate) fn review_line(uid: &str, verdict: &Verdict, error: Option<&str>) -> String {
     let findings = verdict.findings().iter().map(|diagnostic| finding_record(diagnostic, None, None));
     encode(&record! {

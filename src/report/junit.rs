@@ -11,7 +11,7 @@ use super::{
 use tollgate_engine::rules::Level;
 use tollgate_formats::sanitize;
 
-/// `-o junit`
+/// Writes `-o junit`.
 pub(super) struct Writer;
 
 impl ReportWriter for Writer {

@@ -7,7 +7,7 @@ use super::SEPARATOR;
 /// Before and after each finding of a foldable report. No other text has it: control characters are replaced.
 pub(super) const FINDING_MARK: char = '\u{1e}';
 
-/// One file's part of a report.
+/// The part of a report for one file.
 #[derive(Clone, Default, Debug)]
 pub struct Piece {
     pub(super) text: String,

@@ -42,13 +42,13 @@ impl Members {
         self.0.extend([separator, name, "\":", value]);
     }
 
-    /// The object.
+    /// Returns the finished JSON object.
     pub(crate) fn finish(self) -> Json {
         parsed(format!("{{{}}}", self.0))
     }
 }
 
-/// A value as JSON.
+/// Serializes a value as JSON.
 pub(crate) fn json(value: &impl Serialize) -> Json {
     parsed(text(value))
 }
@@ -67,7 +67,7 @@ pub(crate) fn text(value: &(impl Serialize + ?Sized)) -> String {
     serde_json::to_string(value).unwrap_or_else(|_| "null".to_owned())
 }
 
-/// Whether JSON says anything: it is not null, false, zero or empty.
+/// True if the JSON value is not null, false, zero or empty.
 pub(crate) fn is_given(json: &str) -> bool {
     !matches!(json, "null" | "false" | "0" | "\"\"" | "[]" | "{}")
 }

@@ -19,10 +19,10 @@ use tollgate_document::source::{SourceLocation, TextFix};
 use tollgate_engine::rules::{self, Level, RuleId};
 
 const SCHEMA: &str = "https://json.schemastore.org/sarif-2.1.0.json";
-/// Not a rule of ours, but every result needs one.
+/// Rule ID for unreadable input, because SARIF requires a rule for every result.
 const UNREADABLE: &str = "unreadable";
 
-/// `-o sarif`
+/// Writes `-o sarif`.
 pub(super) struct Writer;
 
 impl ReportWriter for Writer {

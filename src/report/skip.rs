@@ -1,4 +1,4 @@
-//! Why documents are skipped, and how many for each reason.
+//! The reasons why documents are skipped, and their counts.
 //!
 //! Invariant: the counts of all reasons add up to the number of skipped documents.
 
@@ -16,7 +16,7 @@ macro_rules! reasons {
         }
 
         impl SkipReason {
-            /// Every reason.
+            /// All reasons.
             pub const ALL: [SkipReason; [$(SkipReason::$reason),*].len()] = [$(SkipReason::$reason),*];
 
             /// The key in JSON: `other-kind`.
@@ -67,7 +67,7 @@ reasons! {
 pub struct SkipCounts([usize; SkipReason::ALL.len()]);
 
 impl SkipCounts {
-    /// Counts a document.
+    /// Counts a skipped document.
     pub fn add(&mut self, reason: SkipReason) {
         self.0
             .iter_mut()

@@ -14,7 +14,7 @@ pub struct Statistics {
     counts: BTreeMap<(&'static str, &'static str, &'static str), usize>,
 }
 
-/// What is not a rule, but counts.
+/// Row for unreadable input, which is not a rule.
 const UNREADABLE: (&str, &str, &str) = ("unreadable", "input", "error");
 
 impl Statistics {

@@ -27,7 +27,7 @@ use tollgate_formats::{gofmt, sanitize};
 const MAX_VALUE_CHARS: usize = 120;
 /// Characters of a message of a policy that are shown in one line; longer ones are shown part by part.
 const MAX_TITLE_CHARS: usize = 200;
-/// Columns of a part of such a message.
+/// Maximum width of a part of such a message, in columns.
 const PART_COLUMNS: usize = 100;
 /// Characters of a message shown.
 const MAX_MESSAGE_CHARS: usize = 1200;
@@ -36,7 +36,7 @@ const MAX_LINE_BYTES: usize = 2000;
 /// Bytes of a longer line shown before and after the caret's start.
 const EXCERPT_RADIUS: usize = 60;
 
-/// `-o text`
+/// Writes `-o text`.
 pub(super) struct Writer;
 
 impl ReportWriter for Writer {
@@ -127,12 +127,12 @@ fn push_finding(
 
 /// A long message of a policy violation, split into parts that are shown one below the other.
 struct PolicyText {
-    /// What is wrong, and where.
+    /// The problem and its position.
     title: String,
     why: String,
-    /// What would be allowed.
+    /// The accepted values.
     instead: Option<String>,
-    /// Whom to ask, and where to read on.
+    /// Contact and documentation of the policy.
     ask: Option<String>,
 }
 
@@ -216,7 +216,7 @@ fn push_skipped(out: &mut String, entry: &DocumentResult<'_>, reason: SkipReason
     _ = writeln!(out, "skipped: {file}{line}: {}", skip_message(entry, reason));
 }
 
-/// `a kind that Tollgate does not check (Deployment web)`
+/// The message for a skipped document, such as `a kind that Tollgate does not check (Deployment web)`.
 pub(super) fn skip_message(entry: &DocumentResult<'_>, reason: SkipReason) -> String {
     let object = if entry.kind.is_empty() {
         String::new()
@@ -319,7 +319,8 @@ pub(crate) fn message(diagnostic: &Diagnostic) -> String {
     gofmt::shorten(&shown.to_string(), MAX_MESSAGE_CHARS).into_owned()
 }
 
-/// `2 files, 3 documents: 1 invalid, 1 with warnings, 1 skipped (checked against 1.37); 2 audit findings, see -o json`
+/// The summary, such as `2 files, 3 documents: 1 invalid, 1 with warnings, 1 skipped (checked against 1.37);
+/// 2 audit findings, see -o json`.
 pub(super) fn summary(summary: &Summary, report: &Report) -> String {
     let clean = summary.valid - summary.warned_documents;
     let reasons = summary.skipped_by.in_words();
@@ -376,7 +377,8 @@ pub(super) fn summary(summary: &Summary, report: &Report) -> String {
     format!("{documents}{when}: {verdicts}{against}{audited}{silent}{stale}{not_read}{mentions}\n")
 }
 
-/// `; 0 objects checked; 12 Markdown files and 3 skipped templates mention resource.k8s.io`
+/// The part of the summary about unchecked files, such as `; 0 objects checked; 12 Markdown files and 3
+/// skipped templates mention resource.k8s.io`.
 fn mentions(summary: &Summary) -> String {
     let Mentions { markdown, templates } = summary.mentions;
     let parts: Vec<String> = [(markdown, "Markdown file"), (templates, "skipped template")]
@@ -393,7 +395,7 @@ fn mentions(summary: &Summary) -> String {
     format!("{nothing}; {} {verb} resource.k8s.io{hint}", parts.join(" and "))
 }
 
-/// `; not read: 2 ignored, 1 excluded`
+/// The part of the summary about ignored files, such as `; not read: 2 ignored, 1 excluded`.
 fn not_read(paths: &NotRead) -> String {
     let parts: Vec<String> =
         [(paths.ignored, "ignored"), (paths.excluded, "excluded"), (paths.outside, "outside the folder")]

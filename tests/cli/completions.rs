@@ -7,8 +7,8 @@ use std::process::Command;
 
 use crate::program::{folder, run};
 
-/// What bash offers for the last of some words.
-fn offered(script: &Path, words: &[&str]) -> Vec<String> {
+/// The completions that bash offers for the last word of a command line.
+fn completions_for(script: &Path, words: &[&str]) -> Vec<String> {
     let [.., before, last] = words else { panic!("two words at least") };
     let ask = format!(
         "source '{}'\nCOMP_WORDS=({})\nCOMP_CWORD={}\n_tollgate tollgate '{last}' '{before}'\nprintf '%s\\n' \"${{COMPREPLY[@]}}\"",
@@ -40,7 +40,7 @@ fn bash_offers_rules_releases_formats_and_gates() {
         (&["tollgate", "schema", "im"], &["impact"]),
         (&["tollgate", "profiles", "kep-5055-r"], &["kep-5055-r1", "kep-5055-r2", "kep-5055-r3"]),
     ] {
-        let offered = offered(&file, words);
+        let offered = completions_for(&file, words);
         let missing: Vec<&&str> =
             expected.iter().filter(|name| !offered.iter().any(|word| word == **name)).collect();
         assert!(missing.is_empty(), "{words:?}: {missing:?} not in {offered:?}");

@@ -20,7 +20,6 @@ fn policy(action: &str) -> String {
     )
 }
 
-/// Item 21.
 #[test]
 fn audit_is_neither_a_denial_nor_a_warning() {
     let folder = folder("audit");
@@ -64,8 +63,8 @@ fn audit_is_neither_a_denial_nor_a_warning() {
     assert!(out.contains("\"allowed\":true") && out.contains("\"level\":\"audit\""), "{out}");
 }
 
-/// The exit code of a run whose reader takes so many lines and goes away.
-fn hung_up(folder: &Path, arguments: &[&str], lines: usize) -> i32 {
+/// Runs a command whose output is closed after `lines` lines. Returns the exit code.
+fn exit_code_with_closed_output(folder: &Path, arguments: &[&str], lines: usize) -> i32 {
     let mut child =
         tollgate(folder, arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it runs");
     let mut reader = BufReader::with_capacity(16, child.stdout.take().expect("a pipe"));
@@ -79,7 +78,7 @@ fn hung_up(folder: &Path, arguments: &[&str], lines: usize) -> i32 {
     output.status.code().expect("no signal")
 }
 
-/// Item 22: the verdict does not depend on who reads it.
+/// The exit code does not depend on whether the output is read completely.
 #[test]
 fn a_closed_pipe_does_not_change_the_exit_code() {
     let folder = folder("closed-pipe");
@@ -144,12 +143,16 @@ fn a_closed_pipe_does_not_change_the_exit_code() {
         let whole = tollgate(&folder, arguments).stdout(Stdio::null()).stderr(Stdio::null()).status();
         assert_eq!(whole.expect("it runs").code(), Some(*code), "{arguments:?} read to the end");
         for lines in [0, 1] {
-            assert_eq!(hung_up(&folder, arguments, lines), *code, "{arguments:?} after {lines} lines");
+            assert_eq!(
+                exit_code_with_closed_output(&folder, arguments, lines),
+                *code,
+                "{arguments:?} after {lines} lines"
+            );
         }
     }
 }
 
-/// A reader of `--output-file` may go away as well.
+/// The exit code does not change if the reader of `--output-file` closes it.
 #[cfg(unix)]
 #[test]
 fn a_closed_pipe_for_a_second_report_does_not_change_the_exit_code() {
@@ -195,7 +198,7 @@ fn state(count: usize) -> String {
     out
 }
 
-/// Item 23: what is not read does nothing, and that must not look like an answer.
+/// Dropped fields have no effect, so `impact` must not compute a result without them.
 #[test]
 fn impact_does_not_answer_for_a_rule_that_loses_fields() {
     let folder = folder("impact-strict");
@@ -228,7 +231,7 @@ fn impact_does_not_answer_for_a_rule_that_loses_fields() {
     }
 }
 
-/// Item 23: a limit that was not checked does not pass.
+/// With a limit, `impact` must not succeed for an incomplete dump.
 #[test]
 fn impact_with_a_limit_wants_a_complete_dump() {
     let folder = folder("impact-incomplete");
@@ -306,7 +309,6 @@ fn impact_with_a_limit_wants_a_complete_dump() {
     assert_eq!(code, 3, "{err}");
 }
 
-/// Item 25.
 #[test]
 fn help_is_a_command_and_an_origin_is_explained() {
     let folder = folder("help");
@@ -338,11 +340,12 @@ fn help_is_a_command_and_an_origin_is_explained() {
     }
 }
 
-/// What a hostile name has in it: ESC, C1, direction, zero width, a new line that is a command, commands inside a line.
+/// A hostile name with escape sequences, C1 controls, bidirectional and zero-width characters, and line
+/// breaks that start workflow commands.
 const HOSTILE: &str = "x\u{1b}[31m\u{9b}2J\u{85}\u{202e}\u{2066}\u{200b}\u{feff}\u{7f}\n::error::pwned\r::warning::x ##[error]y ##vso[z]";
 
-/// The first thing in an output that a terminal or a CI server would obey.
-fn obeyed(text: &str) -> Option<String> {
+/// The first control sequence or CI command in an output.
+fn first_control_sequence(text: &str) -> Option<String> {
     let is_active =
         |c: &char| *c != '\n' && (c.is_control() || "\u{202e}\u{2066}\u{200b}\u{feff}".contains(*c));
     let active = text.chars().find(is_active).map(|c| format!("{c:?}"));
@@ -351,7 +354,7 @@ fn obeyed(text: &str) -> Option<String> {
     active.or_else(|| text.lines().find(command).map(str::to_owned))
 }
 
-/// Item 27: whatever is printed can only be read.
+/// Texts from manifests cannot inject control sequences or workflow commands into the output.
 #[test]
 fn nothing_that_others_wrote_is_obeyed() {
     let folder = folder("obeyed");
@@ -445,7 +448,7 @@ fn nothing_that_others_wrote_is_obeyed() {
                     |line: &&str| !line.starts_with("::error file=") && !line.starts_with("::warning file=");
                 text = text.lines().filter(is_command).collect::<Vec<&str>>().join("\n");
             }
-            if let Some(found) = obeyed(&text) {
+            if let Some(found) = first_control_sequence(&text) {
                 _ = writeln!(failures, "{arguments:?} {stream}: {found}");
             }
         }
@@ -453,7 +456,7 @@ fn nothing_that_others_wrote_is_obeyed() {
     assert!(failures.is_empty(), "{failures}");
 }
 
-/// Item 27: an annotation of GitHub is one line, and its parts stay apart.
+/// An annotation for GitHub is one line, and its properties cannot be forged.
 #[test]
 fn annotations_cannot_be_forged() {
     let folder = folder("annotations");
@@ -472,7 +475,7 @@ fn annotations_cannot_be_forged() {
     assert!(lines.all(|line| !line.trim_start().starts_with("::")), "{out}");
 }
 
-/// Item 27: what a link in a folder shows is inside the folder.
+/// Links that lead out of the folder are not followed.
 #[cfg(unix)]
 #[test]
 fn links_that_leave_the_folder_are_not_followed() {

@@ -23,7 +23,7 @@ struct Case {
     id: String,
     expression: String,
     needs_lists: bool,
-    /// By release.
+    /// The recorded results of each release.
     recorded: [Value; 2],
 }
 
@@ -53,7 +53,7 @@ fn dump(cases: &[&Case]) -> String {
     slices.to_string()
 }
 
-/// What one device says about all classes.
+/// The results of all classes for one device.
 struct Answers<'r> {
     matching: HashSet<&'r str>,
     errors: HashMap<&'r str, &'r str>,

@@ -1,8 +1,8 @@
 //! `tollgate forecast` against what kube-scheduler really did.
 //!
-//! The recordings are those of the crates below: scenarios that a real scheduler played (`crates/forecast/tests`), and
-//! small cases that its allocator answered (`crates/allocator/tests`). Here the program plays them, from files, as a user
-//! would: the state before, then the changes and arrivals in their order.
+//! The recordings are those of the crates below: scenarios that a real scheduler played (`crates/forecast/tests`),
+//! and small cases that its allocator answered (`crates/allocator/tests`). Here the program plays them, from files,
+//! as a user would: the state before, then the changes and arrivals in their order.
 #![allow(
     clippy::expect_used,
     clippy::unwrap_used,
@@ -64,7 +64,7 @@ fn forecast(name: &str, state: &Value, objects: &[&Value], profile: &str) -> Val
     serde_json::from_str(&output).expect("one JSON object")
 }
 
-/// Chance comes from the seed alone: neither the number of the run nor the threads that play the courses matter.
+/// Randomness comes from the seed alone: neither the run number nor the threads matter.
 #[test]
 fn the_same_seed_gives_the_same_bytes() {
     let scenario = recording(scenarios::SCENARIOS)

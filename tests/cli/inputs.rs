@@ -12,7 +12,7 @@ use super::program::{folder, run, tollgate};
 const RULE: &str = "apiVersion: resource.k8s.io/v1\nkind: DeviceTaintRule\nmetadata: {name: r}\nspec:\n  deviceSelector: {driver: d.example.com, pool: p}\n  taint: {key: example.com/a, effect: NoSchedule}\n";
 const BAD_RULE: &str = "apiVersion: resource.k8s.io/v1\nkind: DeviceTaintRule\nmetadata: {name: r}\nspec:\n  deviceSelector: {driver: d.example.com, pool: p}\n  taint: {key: example.com/a, effect: X}\n";
 
-/// Inputs that cannot be read: (name, bytes, what is said, line:column or empty).
+/// Unreadable inputs: name, bytes, expected message, and `line:column` or an empty string.
 fn bad_inputs() -> Vec<(&'static str, Vec<u8>, &'static str, &'static str)> {
     let deep_yaml = format!("a: {}{}\n", "[".repeat(10_100), "]".repeat(10_100));
     let deep_json = format!("{{\"a\": {}{}}}", "[".repeat(10_100), "]".repeat(10_100));
@@ -71,7 +71,8 @@ fn bad_input_is_told_with_its_place_and_stops_nothing() {
     }
 }
 
-/// kubectl takes the last of two equal keys, and anything with `items` for a list; it sends the claim in all of these.
+/// kubectl uses the last of two equal keys, and treats anything with `items` as a list; it sends the claim in
+/// all of these files.
 #[test]
 fn no_object_hides_in_a_list() {
     const CLAIM: &str = r#"{"apiVersion":"resource.k8s.io/v1","kind":"ResourceClaim","metadata":{"name":"c","namespace":"n"},"spec":{"devices":{"requests":[{"name":"NOT VALID","exactly":{"deviceClassName":"g"}}]}}}"#;
@@ -102,7 +103,7 @@ fn no_object_hides_in_a_list() {
     }
 }
 
-/// kubectl ends a line at these characters, so that what looks like the rest of a comment is a field for it.
+/// kubectl ends a line at these characters, so text that looks like the rest of a comment is a field for it.
 #[test]
 fn no_field_hides_behind_a_line_break_that_only_kubectl_knows() {
     let folder = folder("line-breaks");
@@ -144,8 +145,8 @@ fn no_object_hides_behind_a_placeholder() {
     }
 }
 
-/// What cannot be parsed for its placeholders is a template, unless it is about claims.
-/// What a repository says about a file does not matter to kubectl: an object that an API server would create is checked.
+/// A file that cannot be parsed because of placeholders is skipped as a template, unless it contains claims.
+/// The location of a file does not matter: an object that an API server would create is checked.
 #[test]
 fn no_object_hides_behind_the_place_of_its_file() {
     let claim = "apiVersion: resource.k8s.io/v1\nkind: ResourceClaim\nmetadata: {name: c}\nspec: {devices: {requests: [{name: r, \
@@ -576,7 +577,7 @@ fn a_pipe_is_read_once_even_if_a_policy_asks_for_namespaces() {
     cat.wait().expect("it ends");
 }
 
-/// Inputs that once took minutes: each is large in one way that something was searched for again and again.
+/// Inputs that once took minutes: each is large in a way that caused repeated searches.
 #[test]
 fn time_grows_with_the_input_and_not_with_its_square() {
     let folder = folder("large");

@@ -1,7 +1,7 @@
 //! `tollgate lsp` as an editor uses it: the program, its pipes, framed messages.
 //!
-//! The sessions of `tests/lsp` are data: what is sent, and what comes back, message by message. Here is what plays them,
-//! and what no session can hold.
+//! The sessions of `tests/lsp` are data: what is sent, and what comes back, message by message. Here is what plays
+//! them, and what no session can hold.
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test that cannot read its data has failed")]
 #![expect(clippy::disallowed_methods, reason = "reads sessions and writes the files they are about")]
 
@@ -16,10 +16,10 @@ use tollgate::{Value, ValueKind, documents, parse_json};
 
 use super::program::{folder, tollgate};
 
-/// Long enough for any machine: only a server that hangs waits for it.
+/// Timeout that only a hanging server reaches.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A running server.
+/// A running language server.
 struct Server {
     child: Child,
     input: Option<ChildStdin>,
@@ -65,7 +65,7 @@ impl Server {
         self.next_or_silence().expect("a message or the end")
     }
 
-    /// The same, or an error if nothing comes.
+    /// The next message, or an error if none arrives in time.
     fn next_or_silence(&mut self) -> Result<Option<String>, RecvTimeoutError> {
         match self.messages.recv_timeout(PATIENCE) {
             Ok(message) => Ok(Some(message)),
@@ -116,7 +116,8 @@ fn json(text: &str) -> String {
     out + "\""
 }
 
-/// What of `expected` is not in `found`: objects may have more members, lists are as long and in the same order.
+/// The first part of `expected` that is missing in `found`. Objects may have more members; lists must have
+/// the same length and order.
 fn difference(expected: Value<'_>, found: Value<'_>, at: &str) -> Option<String> {
     let differs = || Some(format!("{at}: expected {}, found {}", expected.to_json(), found.to_json()));
     if expected.kind() != found.kind() {
@@ -138,7 +139,7 @@ fn difference(expected: Value<'_>, found: Value<'_>, at: &str) -> Option<String>
     }
 }
 
-/// Plays a session in a folder of its own.
+/// Runs a recorded session in its own folder.
 fn play(path: &Path) {
     let name = path.file_stem().expect("a name").to_string_lossy().into_owned();
     let folder = folder(&format!("lsp-{name}"));
@@ -254,7 +255,7 @@ fn garbage_between_messages_is_survived() {
     assert_eq!(server.finish().0, 1, "no shutdown");
 }
 
-/// A length is no reason to allocate, and a stream that promises more than anybody sends is not waited for.
+/// A large length must not cause an allocation, and a message that never completes must not block.
 #[test]
 fn a_huge_length_ends_the_session_with_a_message() {
     let mut server = Server::start(&folder("lsp-huge"), &[]);

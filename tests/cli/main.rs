@@ -11,9 +11,12 @@ mod drain;
 mod forecast;
 mod inputs;
 mod lsp;
+#[cfg(feature = "mcp")]
+mod mcp;
 mod mistakes;
 #[path = "../support/parity.rs"]
 mod parity;
+mod pictures;
 mod policy_parity;
 #[path = "../support/program.rs"]
 mod program;

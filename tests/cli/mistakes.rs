@@ -18,13 +18,13 @@ use tollgate::Value;
 
 const JUDGE: [&str; 6] = ["validate", ".", "--kubernetes", "1.37", "--now", "2026-06-01T00:00:00Z"];
 
-/// What is expected of a line.
+/// The expected finding on a line.
 #[derive(Debug)]
 struct Mark {
     line: usize,
     rule: String,
     help: String,
-    /// Empty for what follows from another finding.
+    /// The expected fix; empty for a finding that follows from another one.
     fix: String,
 }
 
@@ -65,7 +65,7 @@ fn data() -> Vec<(String, String)> {
     files.into_iter().map(read).collect()
 }
 
-/// A copy of the data in a folder of its own.
+/// Copies the test data into a separate folder.
 fn copy(name: &str) -> PathBuf {
     let folder = folder(name);
     for (file, text) in data() {
@@ -74,8 +74,8 @@ fn copy(name: &str) -> PathBuf {
     folder
 }
 
-/// By file: rule, line, message with help, and how it can be fixed.
-fn judge(folder: &Path) -> BTreeMap<String, Vec<(String, usize, String, String)>> {
+/// The findings of each file: rule, line, message with help, and available fix.
+fn findings_by_file(folder: &Path) -> BTreeMap<String, Vec<(String, usize, String, String)>> {
     let (_, json, _) = run(folder, &[&JUDGE[..], &["-o", "json"]].concat());
     let (_, sarif, _) = run(folder, &[&JUDGE[..], &["-o", "sarif"]].concat());
     let sarif = tollgate::parse_json(&sarif).expect("SARIF");
@@ -108,7 +108,7 @@ fn judge(folder: &Path) -> BTreeMap<String, Vec<(String, usize, String, String)>
 
 #[test]
 fn each_is_found_and_its_help_names_the_fix() {
-    let found = judge(&copy("mistakes-judged"));
+    let found = findings_by_file(&copy("mistakes-judged"));
     let data = data();
     assert!(data.len() >= 120, "{}", data.len());
     for (file, text) in &data {
@@ -129,12 +129,12 @@ fn each_is_found_and_its_help_names_the_fix() {
     }
 }
 
-/// Files in which every mark that has such a fix is gone, and nothing is denied.
-fn mended(flags: &[&str], name: &str, applied: &[&str]) -> (usize, usize) {
+/// Applies fixes, and counts the files in which every finding with such a fix is gone and nothing is denied.
+fn count_fixed_files(flags: &[&str], name: &str, applied: &[&str]) -> (usize, usize) {
     let folder = copy(name);
     run(&folder, &[&JUDGE[..], flags].concat());
     let (again, _, _) = run(&folder, &[&JUDGE[..], flags, &["--diff"]].concat());
-    let after = judge(&folder);
+    let after = findings_by_file(&folder);
     let (mut mended, mut total) = (0, 0);
     let mut is_all_mended = true;
     for (file, text) in data() {
@@ -163,8 +163,8 @@ fn mended(flags: &[&str], name: &str, applied: &[&str]) -> (usize, usize) {
 
 #[test]
 fn most_are_mended_and_comments_stay() {
-    let (safe, total) = mended(&["--fix"], "mistakes-safe", &["safe"]);
-    let (all, _) = mended(&["--fix", "--unsafe-fixes"], "mistakes-unsafe", &["safe", "unsafe"]);
+    let (safe, total) = count_fixed_files(&["--fix"], "mistakes-safe", &["safe"]);
+    let (all, _) = count_fixed_files(&["--fix", "--unsafe-fixes"], "mistakes-unsafe", &["safe", "unsafe"]);
     println!("{total} mistakes: {safe} mended by --fix, {all} with --unsafe-fixes ({}%)", all * 100 / total);
     assert!(all * 100 >= total * 60, "{all} of {total}");
     assert_eq!((safe, all, total), (88, 107, 147), "say so here and in docs/reference/fixes.md");
@@ -185,7 +185,8 @@ fn fixing_twice_changes_nothing_more() {
     }
 }
 
-/// What the report says can be fixed is what `--fix` then fixes, also where a fix that would not help is not applied.
+/// The number of fixes in the report equals the number that `--fix` applies, even if a fix is skipped because
+/// it would not help.
 #[test]
 fn the_announced_number_of_fixes_is_the_one_that_is_applied() {
     let number = |report: &str, pattern: &str| -> usize {

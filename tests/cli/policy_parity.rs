@@ -29,8 +29,8 @@ fn tollgate(folder: &Path, arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// A finding without its place in the file, which a review does not have.
-fn without_place(finding: &Value) -> Value {
+/// A finding without its position in the file, which a review does not have.
+fn without_position(finding: &Value) -> Value {
     let mut finding = finding.clone();
     for key in ["line", "column", "endLine", "endColumn"] {
         finding.as_object_mut().unwrap().remove(key);
@@ -62,7 +62,7 @@ fn server_and_command_line_say_the_same() {
     for (index, object) in cases.iter().enumerate() {
         let offline = &validated["results"][index];
         let findings: Vec<Value> =
-            offline["findings"].as_array().unwrap().iter().map(without_place).collect();
+            offline["findings"].as_array().unwrap().iter().map(without_position).collect();
         assert_eq!(&Value::from(findings.clone()), &reviewed[index]["findings"], "{object}");
         let allowed = offline["verdict"] == "valid";
         assert_eq!(reviewed[index]["allowed"], allowed, "{object}");

@@ -1,4 +1,5 @@
-//! What holds for each report format whatever its content; the snapshots are in `tests/fixtures/reports.rs`.
+//! Properties of each report format that do not depend on its content; the snapshots are in
+//! `tests/fixtures/reports.rs`.
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test that cannot read its data has failed")]
 #![allow(clippy::disallowed_methods, reason = "writes what is checked")]
 
@@ -137,7 +138,7 @@ fn github_commands_are_one_line_each() {
     }
 }
 
-/// A path has one spelling, whatever the format and however it was written.
+/// A path is written in the same way in all formats.
 #[test]
 fn every_format_spells_paths_alike() {
     let absolute = format!("{FOLDER}/corpus/claim.yaml");
@@ -158,7 +159,7 @@ fn every_format_spells_paths_alike() {
     }
 }
 
-/// GitLab tells new findings from old by their fingerprints: they are unique, and a moved line does not change them.
+/// GitLab identifies findings by their fingerprints, so they must be unique and independent of line numbers.
 #[test]
 fn fingerprints_are_unique_and_do_not_depend_on_lines() {
     let rule = "apiVersion: resource.k8s.io/v1\nkind: DeviceTaintRule\nmetadata: {name: a}\nspec: {deviceSelector: \

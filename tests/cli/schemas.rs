@@ -25,8 +25,8 @@ fn validator(name: &str) -> Validator {
     jsonschema::validator_for(&serde_json::from_str(&schema).expect("JSON")).expect("a schema")
 }
 
-/// What the sessions of the transcripts print for `tollgate COMMAND … -o json`.
-fn transcribed(command: &str) -> Vec<String> {
+/// The output of `tollgate COMMAND … -o json` in the transcripts.
+fn transcript_outputs(command: &str) -> Vec<String> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(format!("{ROOT}/tests/transcripts")).expect("transcripts") {
         let text = std::fs::read_to_string(entry.expect("an entry").path()).expect("a transcript");
@@ -56,7 +56,8 @@ fn check(validator: &Validator, report: &Value, from: &str) {
     assert!(errors.is_empty(), "{from}: {}", errors.join("\n"));
 }
 
-/// One more key in any object is refused, except in `value`, which is what the user wrote.
+/// Checks that the schema rejects additional keys in every object, except in `value`, which contains user
+/// data.
 fn check_closed(validator: &Validator, report: &Value) {
     let mut objects = Vec::new();
     pointers(report, String::new(), &mut objects);
@@ -94,7 +95,7 @@ fn pointers(value: &Value, at: String, found: &mut Vec<String>) {
 #[test]
 fn the_schema_of_validate_describes_its_reports() {
     let validator = validator("validate");
-    let reports = transcribed("validate");
+    let reports = transcript_outputs("validate");
     assert!(reports.len() >= 2, "{}", reports.len());
     for report in &reports {
         let report: Value = serde_json::from_str(report).expect("JSON");
@@ -121,7 +122,7 @@ fn the_schema_of_validate_describes_its_reports() {
 fn the_schema_of_impact_describes_its_lines() {
     let validator = validator("impact");
     let mut kinds = [0; 3];
-    for output in transcribed("impact") {
+    for output in transcript_outputs("impact") {
         for line in output.lines() {
             let report: Value = serde_json::from_str(line).expect("JSON");
             check(&validator, &report, line);
@@ -134,12 +135,12 @@ fn the_schema_of_impact_describes_its_lines() {
     assert!(kinds.iter().all(|count| *count > 0), "rules, patches and clusters: {kinds:?}");
 }
 
-/// The plans are those of the transcripts; the events of runs are checked where runs are replayed.
+/// The plans come from the transcripts. Events of runs are checked where runs are replayed.
 #[test]
 fn the_schema_of_drain_describes_its_lines() {
     let validator = validator("drain");
     let [mut moving, mut staying] = [0; 2];
-    for output in transcribed("drain") {
+    for output in transcript_outputs("drain") {
         for line in output.lines() {
             let report: Value = serde_json::from_str(line).expect("JSON");
             check(&validator, &report, line);
@@ -155,7 +156,7 @@ fn the_schema_of_drain_describes_its_lines() {
 fn the_schema_of_forecast_describes_its_lines() {
     let validator = validator("forecast");
     let [mut placed, mut refused, mut evicted] = [0; 3];
-    for output in transcribed("forecast") {
+    for output in transcript_outputs("forecast") {
         for line in output.lines() {
             let report: Value = serde_json::from_str(line).expect("JSON");
             check(&validator, &report, line);
@@ -177,7 +178,7 @@ fn the_schema_of_forecast_describes_its_lines() {
 fn the_schema_of_devices_describes_its_report() {
     let validator = validator("devices");
     let mut states = Vec::new();
-    for output in transcribed("devices") {
+    for output in transcript_outputs("devices") {
         for line in output.lines() {
             let report: Value = serde_json::from_str(line).expect("JSON");
             check(&validator, &report, line);
@@ -196,7 +197,7 @@ fn the_schema_of_devices_describes_its_report() {
 fn the_schemas_of_policy_commands_describe_their_reports() {
     for (command, schema, least) in [("policy diff", "policy-diff", 2), ("policy check", "policy-check", 2)] {
         let validator = validator(schema);
-        let reports = transcribed(command);
+        let reports = transcript_outputs(command);
         assert!(reports.len() >= least, "{command}: {}", reports.len());
         for report in &reports {
             let report: Value = serde_json::from_str(report).expect("JSON");
@@ -206,11 +207,11 @@ fn the_schemas_of_policy_commands_describe_their_reports() {
     }
 }
 
-/// The reasons say in parts what `because` says in words, and the totals add up.
+/// The structured reasons match the text in `because`, and the totals add up.
 #[test]
 fn impact_has_reasons_and_totals() {
     let mut pods = 0;
-    for output in transcribed("impact") {
+    for output in transcript_outputs("impact") {
         for line in output.lines() {
             let report: Value = serde_json::from_str(line).expect("JSON");
             // The sum of several rules has totals of its own.

@@ -1,4 +1,5 @@
-//! The process when its output goes nowhere or it is told to stop: it never exits with 0 if something was denied.
+//! Tests the process when its output is closed or it receives a signal: it never exits with 0 if something was
+//! denied.
 //!
 //! Closed pipes are in `console.rs`.
 #![cfg(unix)]
@@ -62,8 +63,8 @@ fn a_stdout_that_takes_nothing_never_makes_a_denial_pass() {
     }
 }
 
-/// Whether this process was started with the signal ignored, which its children inherit: shells do that to SIGINT of what
-/// they run in the background, and nohup to SIGHUP.
+/// True if this process ignores the signal, which its children inherit. Shells set this for SIGINT of
+/// background jobs, and nohup for SIGHUP.
 fn is_ignored(number: i32) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

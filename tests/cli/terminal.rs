@@ -1,4 +1,5 @@
-//! What a person sees on a terminal, which a pipe, a file and a CI server do not: the tests open a pseudo-terminal.
+//! Tests the output on a terminal, which differs from that to a pipe, a file or a CI server: the tests open a
+//! pseudo-terminal.
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test that cannot read its data has failed")]
 #![expect(clippy::disallowed_methods, reason = "writes the files that it judges")]
 

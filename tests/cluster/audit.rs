@@ -1,4 +1,5 @@
-//! `audit` and `snapshot` at the double: every kind, the same report from a cluster and from its snapshot, and what fails.
+//! `audit` and `snapshot` at the double: every kind, the same report from a cluster and from its snapshot, and what
+//! fails.
 
 use std::path::Path;
 
@@ -31,9 +32,9 @@ spec:
   maxImpact: {pods: 2}
 ";
 
-/// A cluster with something wrong in it: a claim with a toleration that a policy does not allow, a rule that evicts more
-/// pods than it may, a slice with two faults of which one is a lint.
-fn faulty(name: &str) -> Double {
+/// A cluster with problems: a claim with a toleration that a policy does not allow, a rule that evicts more
+/// pods than allowed, and a slice with two errors of which one is a lint.
+fn cluster_with_problems(name: &str) -> Double {
     let double = double(name);
     for collection in [NAMESPACES, TEMPLATES, CLASSES] {
         double.serves(collection);
@@ -89,7 +90,7 @@ const NOW: &str = "2026-02-01T00:00:00Z";
 
 #[test]
 fn a_cluster_and_its_snapshot_give_the_same_report() {
-    let (double, folder) = (faulty("audit-same"), files("audit-same"));
+    let (double, folder) = (cluster_with_problems("audit-same"), files("audit-same"));
     write(&folder);
     double.page(3);
     let (code, out, err) = run(&double, &folder, &["snapshot", "-o", "state.yaml"]);
@@ -159,7 +160,7 @@ fn a_cluster_and_its_snapshot_give_the_same_report() {
 
 #[test]
 fn everything_that_is_stored_is_judged() {
-    let (double, folder) = (faulty("audit-all"), files("audit-all"));
+    let (double, folder) = (cluster_with_problems("audit-all"), files("audit-all"));
     write(&folder);
     let (code, out, err) =
         run(&double, &folder, &["audit", "--policy", "policy.yaml", "--now", NOW, "-o", "json"]);
@@ -251,7 +252,7 @@ fn everything_that_is_stored_is_judged() {
 
 #[test]
 fn what_the_audit_cannot_list_is_said() {
-    let (double, folder) = (faulty("audit-403"), files("audit-403"));
+    let (double, folder) = (cluster_with_problems("audit-403"), files("audit-403"));
     double.refuse(&[(NAMESPACES, 403), (TEMPLATES, 404)]);
     let (code, out, err) = run(&double, &folder, &["audit", "-o", "json", "--rules", "lint"]);
     assert_eq!(code, 3, "{err}");
@@ -283,7 +284,7 @@ fn what_the_audit_cannot_list_is_said() {
 
 #[test]
 fn an_incomplete_snapshot_never_passes_as_complete() {
-    let (double, folder) = (faulty("audit-part"), files("audit-part"));
+    let (double, folder) = (cluster_with_problems("audit-part"), files("audit-part"));
     for (collection, kind) in [
         (NAMESPACES, "NamespaceList"),
         (TEMPLATES, "ResourceClaimTemplateList"),
@@ -315,10 +316,10 @@ fn an_incomplete_snapshot_never_passes_as_complete() {
     }
 }
 
-/// What nobody may list is not known; that is no reason to say that a device is in no slice.
+/// Without permission to list slices, it must not be reported that a device is in no slice.
 #[test]
 fn what_was_not_listed_is_not_known() {
-    let (double, folder) = (faulty("audit-unknown"), files("audit-unknown"));
+    let (double, folder) = (cluster_with_problems("audit-unknown"), files("audit-unknown"));
     double.refuse(&[(SLICES, 403)]);
     let (code, _, err) = run(&double, &folder, &["snapshot", "-o", "part.yaml"]);
     assert_eq!(code, 3, "{err}");
@@ -339,7 +340,7 @@ fn what_was_not_listed_is_not_known() {
 
 #[test]
 fn an_upgrade_is_judged_beforehand() {
-    let (double, folder) = (faulty("audit-upgrade"), files("audit-upgrade"));
+    let (double, folder) = (cluster_with_problems("audit-upgrade"), files("audit-upgrade"));
     let (code, out, err) = run(
         &double,
         &folder,
@@ -381,7 +382,7 @@ fn an_upgrade_is_judged_beforehand() {
 
 #[test]
 fn rules_that_an_upgrade_puts_into_effect_are_reported() {
-    let (double, folder) = (faulty("audit-effect"), files("audit-effect"));
+    let (double, folder) = (cluster_with_problems("audit-effect"), files("audit-effect"));
     let audit = |more: &[&str]| {
         let arguments = [&["audit", "--kubernetes", "1.37", "--rules", "rule-takes-effect"], more].concat();
         run(&double, &folder, &arguments)
@@ -422,7 +423,7 @@ fn rules_that_an_upgrade_puts_into_effect_are_reported() {
 
 #[test]
 fn findings_of_level_audit_are_shown_and_counted() {
-    let (double, folder) = (faulty("audit-level"), files("audit-level"));
+    let (double, folder) = (cluster_with_problems("audit-level"), files("audit-level"));
     std::fs::write(folder.join("policy.yaml"), POLICY.replace("action: Deny", "action: Audit"))
         .expect("written");
     let audit = |more: &[&str]| {
@@ -451,7 +452,7 @@ fn findings_of_level_audit_are_shown_and_counted() {
 
 #[test]
 fn reports_are_those_of_openreports() {
-    let (double, folder) = (faulty("audit-openreports"), files("audit-openreports"));
+    let (double, folder) = (cluster_with_problems("audit-openreports"), files("audit-openreports"));
     write(&folder);
     let (_, out, err) =
         run(&double, &folder, &["audit", "--policy", "policy.yaml", "--now", NOW, "-o", "openreports"]);
@@ -502,7 +503,7 @@ fn reports_are_those_of_openreports() {
 
 #[test]
 fn reports_can_be_applied_whatever_their_number() {
-    let (double, folder) = (faulty("audit-large"), files("audit-large"));
+    let (double, folder) = (cluster_with_problems("audit-large"), files("audit-large"));
     for number in 0..20 {
         let mut wrong = slice(&format!("wrong-{number}"), 64);
         for device in wrong["spec"]["devices"].as_array_mut().expect("devices") {
@@ -545,7 +546,7 @@ fn reports_can_be_applied_whatever_their_number() {
 
 #[test]
 fn a_namespace_that_does_not_exist_is_no_clean_one() {
-    let (double, folder) = (faulty("audit-nosuch"), files("audit-nosuch"));
+    let (double, folder) = (cluster_with_problems("audit-nosuch"), files("audit-nosuch"));
     for name in ["", "a/b", "A", "-a"] {
         let (code, out, err) = run(&double, &folder, &["audit", &format!("--namespace={name}")]);
         assert!(code == 2 && out.is_empty() && err.contains("--namespace"), "{name}: {err}");
@@ -573,7 +574,7 @@ fn a_namespace_that_does_not_exist_is_no_clean_one() {
 
 #[test]
 fn what_is_no_dump_cannot_be_read() {
-    let (double, folder) = (faulty("audit-foreign"), files("audit-foreign"));
+    let (double, folder) = (cluster_with_problems("audit-foreign"), files("audit-foreign"));
     let claim = "apiVersion: resource.k8s.io/v1\nkind: ResourceClaim\nmetadata: {name: c, namespace: d}\n\
                  spec: {devices: {requests: [{name: r, exactly: {deviceClassName: gpu}}]}}\n";
     for (text, at) in [
@@ -599,7 +600,7 @@ fn what_is_no_dump_cannot_be_read() {
 
 #[test]
 fn apis_that_are_installed_on_their_own_are_judged_where_they_are() {
-    let (double, folder) = (faulty("audit-fdb"), files("audit-fdb"));
+    let (double, folder) = (cluster_with_problems("audit-fdb"), files("audit-fdb"));
     double.serves(FOUNDATIONDB);
     double.put("/apis", json!({"metadata": {"name": "apps.foundationdb.org"}, "kind": "APIGroup"}));
     double.put(FOUNDATIONDB, json!({

@@ -13,7 +13,7 @@ use crate::running::until;
 
 const KINDS: [&str; 4] = ["ResourceSlice", "ResourceClaim", "ResourceClaimTemplate", "DeviceClass"];
 
-/// A double of 1.36 that serves nearly everything.
+/// A double of a 1.36 API server that serves nearly all kinds.
 fn double(name: &str) -> Double {
     let double = Double::start(name);
     double.release("36");
@@ -33,8 +33,8 @@ fn command(double: &Double, folder: &Path, arguments: &[&str]) -> Command {
     command
 }
 
-/// Exit code, stdout and stderr.
-fn run(double: &Double, folder: &Path, arguments: &[&str]) -> (i32, String, String) {
+/// Runs a command. Returns the exit code, stdout and stderr.
+fn run_command(double: &Double, folder: &Path, arguments: &[&str]) -> (i32, String, String) {
     let output = command(double, folder, arguments).output().expect("it runs");
     let text = |bytes| String::from_utf8(bytes).expect("UTF-8");
     (output.status.code().expect("a code"), text(output.stdout), text(output.stderr))
@@ -60,7 +60,8 @@ fn answers_are_compared_and_counted_by_class() {
     let mut invalid = status("Invalid", "no");
     invalid["details"] = json!({"causes": causes});
     double.plan("jade-raven-1", 422, invalid);
-    let (code, out, note) = run(&double, &folder, &[&FAST[..], &["--out", "differences.jsonl"]].concat());
+    let (code, out, note) =
+        run_command(&double, &folder, &[&FAST[..], &["--out", "differences.jsonl"]].concat());
     assert_eq!(code, 1, "{note}");
     assert!(note.contains("objects will be sent as dry-run create requests to namespace default"), "{note}");
     let report: Value = serde_json::from_str(&out).expect("JSON");
@@ -97,7 +98,7 @@ fn answers_are_compared_and_counted_by_class() {
 fn the_table_is_for_people() {
     let (double, folder) = (double("conformance-text"), folder("conformance-text"));
     double.refuse(&[("/metrics", 403)]);
-    let (_, out, note) = run(&double, &folder, &["--yes", "--rate", "1000"]);
+    let (_, out, note) = run_command(&double, &folder, &["--yes", "--rate", "1000"]);
     assert!(out.starts_with("context    double\n"), "{out}");
     assert!(out.contains("gates      not read from the API server: the defaults of 1.36; off: "), "{out}");
     assert!(out.contains("\nKIND                   VERSION   COMPARED  VERDICT"), "{out}");
@@ -110,15 +111,15 @@ fn the_table_is_for_people() {
 #[test]
 fn nothing_is_sent_without_consent() {
     let (double, folder) = (double("conformance-consent"), folder("conformance-consent"));
-    let (code, _, error) = run(&double, &folder, &[]);
+    let (code, _, error) = run_command(&double, &folder, &[]);
     assert_eq!(code, 2, "{error}");
     assert!(error.contains("stdin is not a terminal; add --yes to send"), "{error}");
     let output = tollgate(&folder, &["conformance", "--yes"]).env("KUBECONFIG", double.kubeconfig()).output();
     assert_eq!(output.expect("it runs").status.code(), Some(2));
-    let (code, _, error) = run(&double, &folder, &["--yes", "--kubernetes", "1.36"]);
+    let (code, _, error) = run_command(&double, &folder, &["--yes", "--kubernetes", "1.36"]);
     assert_eq!(code, 2, "{error}");
     assert_eq!(double.count(""), 0, "not even the release is asked for");
-    let (code, _, error) = run(&double, &folder, &["--yes", "--namespace", "nowhere"]);
+    let (code, _, error) = run_command(&double, &folder, &["--yes", "--namespace", "nowhere"]);
     assert_eq!(code, 3, "{error}");
     assert!(error.contains("namespace nowhere does not exist"), "{error}");
     assert_eq!(double.count("POST "), 0);
@@ -130,7 +131,7 @@ fn a_kind_that_is_not_allowed_is_not_asked_for_again() {
     let message =
         r#"resourceslices.resource.k8s.io is forbidden: User "us" cannot create resource "resourceslices""#;
     double.plan("flint-ember-0", 403, status("Forbidden", message));
-    let (code, out, _) = run(&double, &folder, &FAST);
+    let (code, out, _) = run_command(&double, &folder, &FAST);
     assert_eq!(code, 1, "the others differ");
     let report: Value = serde_json::from_str(&out).expect("JSON");
     assert!(report["total"]["notAllowed"].as_u64().is_some_and(|count| count > 500), "{report}");
@@ -142,7 +143,7 @@ fn a_kind_that_is_not_allowed_is_not_asked_for_again() {
 fn a_server_that_fails_is_left_alone() {
     let (double, folder) = (double("conformance-fails"), folder("conformance-fails"));
     double.refuse(&[("POST ", 503)]);
-    let (code, out, error) = run(&double, &folder, &FAST);
+    let (code, out, error) = run_command(&double, &folder, &FAST);
     assert_eq!(code, 3, "{error}");
     assert!(error.contains("stopped after 20 consecutive failures; the last failure: 503: "), "{error}");
     let report: Value = serde_json::from_str(&out).expect("the table so far");
@@ -154,7 +155,7 @@ fn a_server_that_fails_is_left_alone() {
 fn a_server_that_stores_what_it_should_not_ends_the_run() {
     let (double, folder) = (double("conformance-stores"), folder("conformance-stores"));
     double.plan("flint-ember-0", 201, json!({"metadata": {"name": "flint-ember-0", "resourceVersion": "7"}}));
-    let (code, _, error) = run(&double, &folder, &FAST);
+    let (code, _, error) = run_command(&double, &folder, &FAST);
     assert_eq!(code, 3, "{error}");
     assert!(
         error.contains("stored the ResourceSlice of case v-taint-key-0001 despite dryRun=All"),

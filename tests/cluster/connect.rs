@@ -1,4 +1,5 @@
-//! How commands find the API server: kubeconfigs, contexts, token files and proxies, on real files and sockets.
+//! Tests how commands find the API server: kubeconfigs, contexts, token files and proxies, with real files and
+//! sockets.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -13,7 +14,7 @@ use crate::live::{double, files, fill, run_in};
 const IMPACT: [&str; 2] = ["impact", "rule.yaml"];
 const TOTAL: &str = "total: 7 of 7 pods evicted in 2 namespaces";
 
-/// The double's kubeconfig, changed, in a file of its own.
+/// Writes a changed copy of the double's kubeconfig to a file.
 fn kubeconfig(double: &Double, folder: &Path, name: &str, change: impl FnOnce(&mut Value)) -> PathBuf {
     let text = std::fs::read(double.kubeconfig()).expect("written");
     let mut config: Value = serde_json::from_slice(&text).expect("JSON");
@@ -23,7 +24,7 @@ fn kubeconfig(double: &Double, folder: &Path, name: &str, change: impl FnOnce(&m
     file
 }
 
-/// `impact` with these variables; those of the machine that runs the test do not count.
+/// Runs `impact` with only these environment variables.
 fn impact(double: &Double, folder: &Path, variables: &[(&str, &str)]) -> (i32, String, String) {
     let names = ["HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "NO_PROXY", "no_proxy"];
     let mut all: Vec<(&str, &str)> = names.iter().map(|name| (*name, "")).collect();
@@ -31,7 +32,8 @@ fn impact(double: &Double, folder: &Path, variables: &[(&str, &str)]) -> (i32, S
     run_in(double, folder, &IMPACT, &all)
 }
 
-/// A proxy that knows CONNECT, and leads everything to one place. Returns the first lines of what it was asked.
+/// A proxy that supports CONNECT and forwards everything to one address. Returns the first lines of the
+/// requests.
 fn proxy(to: SocketAddr) -> (String, Arc<Mutex<Vec<String>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("an address");

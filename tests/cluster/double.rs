@@ -27,7 +27,7 @@ use crate::running::{Authority, Folder};
 pub(crate) mod policies;
 mod writes;
 
-/// The list of API calls, which the ClusterRoles of the manifests grant, has the request.
+/// True if the request is in the list of API calls, which the ClusterRoles of the manifests grant.
 fn is_listed(request: &Request) -> bool {
     let parts: Vec<&str> = request.path.trim_start_matches('/').split('/').collect();
     let (group, rest) = match parts.as_slice() {
@@ -119,48 +119,48 @@ fn requests_that_no_cluster_role_grants_are_refused() {
     assert!(is_listed(&request("GET", "/api/v1/pods", &[("watch", "true")])));
 }
 
-/// Everything the double knows.
+/// The state of the API server double.
 #[derive(Default)]
 struct State {
     version: u64,
-    /// Watches from before this version are told that it is gone.
+    /// Watches from before this resourceVersion get 410 Gone.
     oldest: u64,
-    /// Collection path → name (with namespace) → object.
+    /// Objects by collection path and name (with namespace).
     objects: BTreeMap<String, BTreeMap<String, Value>>,
-    /// Version, collection path, kind of event, object.
+    /// Events: version, collection path, event type, object.
     events: Vec<(u64, String, &'static str, Value)>,
-    /// Part of a request (`PATCH`, a resource) → code it is refused with.
+    /// Parts of request lines (`PATCH`, a resource) with the status code for matching requests.
     refused: Vec<(&'static str, u16)>,
     /// `METHOD path?query` of every request.
     seen: Vec<String>,
-    /// Grows when open watches are to end.
+    /// Incremented to end all open watches.
     broken: u64,
     connections: Vec<TcpStream>,
     /// Watches that are open now, by collection path.
     watching: Vec<String>,
     minor: String,
-    /// The text of `/metrics`; there is none without it.
+    /// The text of `/metrics`; `None` if it is not served.
     metrics: Option<String>,
-    /// What discovery says: version of resource.k8s.io → kinds and resources.
+    /// The discovery document: kinds and resources for each version of resource.k8s.io.
     discovery: BTreeMap<String, Vec<(String, String)>>,
-    /// What a create is answered with, by the name of its object; anything else passes.
+    /// Responses to create requests, by object name. Other requests succeed.
     answers: BTreeMap<String, (u16, Value)>,
-    /// Path → text that a GET of it is answered with.
+    /// Texts for GET requests, by path.
     texts: BTreeMap<String, String>,
-    /// What can be done with policies, according to the discovery.
+    /// The verbs for policies in the discovery document.
     policy_verbs: &'static [&'static str],
     gone: bool,
     listening: bool,
-    /// Watches say nothing.
+    /// True if watches send no events.
     muted: bool,
     page: Option<usize>,
-    /// The next request for a further page is answered with 410, with a token to go on or without.
+    /// If set, the next request for a further page gets 410, with a continue token if true.
     expires: Option<bool>,
-    /// Pages behind this many objects are refused with that code.
+    /// Pages after this number of objects fail with this status code.
     broken_after: Option<(usize, u16)>,
 }
 
-/// The double; it goes away with the process.
+/// The API server double, which ends with the process.
 #[derive(Clone)]
 pub(crate) struct Double {
     state: Arc<(Mutex<State>, Condvar)>,
@@ -170,9 +170,8 @@ pub(crate) struct Double {
     folder: Arc<Folder>,
 }
 
-/// Listens on a port that stays ours when it is given up for a while: no port is handed out twice by this process, and
-/// none is one of those that the system hands out by itself (32768 and up by default), of which a connection of another
-/// test could get hold meanwhile.
+/// Listens on a port that stays reserved for this process after it is closed: outside the ephemeral range
+/// (32768 and up by default), and not used twice.
 pub(crate) fn listen() -> TcpListener {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let begin = std::process::id().wrapping_mul(97);
@@ -182,12 +181,12 @@ pub(crate) fn listen() -> TcpListener {
 }
 
 impl Double {
-    /// A server without TLS.
+    /// Starts a server without TLS.
     pub(crate) fn start(name: &str) -> Double {
         Double::on(name, None, None)
     }
 
-    /// A server with TLS and a CA of its own.
+    /// Starts a server with TLS and its own CA.
     pub(crate) fn start_tls(name: &str) -> Double {
         let authority = Authority::new();
         let (chain, key) = authority.pair("an API server");
@@ -214,7 +213,7 @@ impl Double {
         double
     }
 
-    /// A kubeconfig for it.
+    /// Writes a kubeconfig for the double.
     pub(crate) fn kubeconfig(&self) -> PathBuf {
         let (scheme, host) = if self.tls.is_some() { ("https", "localhost") } else { ("http", "127.0.0.1") };
         let mut cluster = json!({"server": format!("{scheme}://{host}:{}", self.address.port())});
@@ -344,7 +343,7 @@ impl Double {
                 let found =
                     self.state().objects.get(&collection).and_then(|objects| objects.get(&name)).cloned();
                 match found {
-                    Some(object) => stream.answer(200, &shown(&object, metadata_only)),
+                    Some(object) => stream.answer(200, &visible_part(&object, metadata_only)),
                     None => stream.answer(404, &status(404, &format!("{path} not found"))),
                 }
             }
@@ -410,7 +409,7 @@ impl Double {
         Some(json!({"kind": "APIResourceList", "resources": resources}))
     }
 
-    /// Creates an object, if the webhooks that are registered for it let it pass.
+    /// Creates an object, if the registered webhooks admit it.
     fn create(&self, stream: &mut Stream, request: &Request) -> io::Result<()> {
         // What this library cannot read, a real server may.
         let mut object: Value =
@@ -504,8 +503,12 @@ impl Double {
             .collect();
         let limit = state.page.or(request.query("limit").parse().ok()).unwrap_or(usize::MAX).max(1);
         let from: usize = request.query("continue").parse().unwrap_or_default();
-        let items: Vec<Value> =
-            selected.iter().skip(from).take(limit).map(|object| shown(object, metadata_only)).collect();
+        let items: Vec<Value> = selected
+            .iter()
+            .skip(from)
+            .take(limit)
+            .map(|object| visible_part(object, metadata_only))
+            .collect();
         let mut metadata = json!({"resourceVersion": state.version.to_string()});
         if from + items.len() < selected.len() {
             metadata["continue"] = json!((from + items.len()).to_string());
@@ -542,7 +545,7 @@ impl Double {
                         && (*kind == "BOOKMARK" || is_selected(object, request.query("fieldSelector")))
                 })
                 .map(|(at, _, kind, object)| {
-                    (*at, json!({"type": kind, "object": shown(object, metadata_only)}))
+                    (*at, json!({"type": kind, "object": visible_part(object, metadata_only)}))
                 })
                 .collect();
             if let Some((last, _)) = news.last() {
@@ -596,14 +599,14 @@ impl Double {
 
     // — what tests do to it —
 
-    /// A collection is served, with nothing in it.
+    /// Serves a collection without objects.
     pub(crate) fn serves(&self, collection: &str) {
         self.change(|state| {
             state.objects.entry(collection.to_owned()).or_default();
         });
     }
 
-    /// Somebody else writes an object.
+    /// Writes an object like another client.
     pub(crate) fn put(&self, collection: &str, object: Value) {
         let metadata = &object["metadata"];
         let namespace = metadata["namespace"].as_str().map(|namespace| format!("{namespace}/"));
@@ -611,7 +614,7 @@ impl Double {
         self.change(|state| drop(state.put(collection, &name, object)));
     }
 
-    /// Somebody else deletes an object.
+    /// Deletes an object like another client.
     pub(crate) fn delete(&self, collection: &str, name: &str) {
         self.change(|state| {
             let objects = state.objects.get_mut(collection).expect("a collection");
@@ -622,7 +625,7 @@ impl Double {
         });
     }
 
-    /// What is stored.
+    /// The stored object, if any.
     pub(crate) fn object(&self, collection: &str, name: &str) -> Option<Value> {
         self.state().objects.get(collection).and_then(|objects| objects.get(name)).cloned()
     }
@@ -636,17 +639,18 @@ impl Double {
             .unwrap_or_default()
     }
 
-    /// Refuses requests whose line contains this, with that code; nothing refuses nothing any more.
+    /// Fails requests whose line contains one of these texts, with its status code. An empty list restores
+    /// normal operation.
     pub(crate) fn refuse(&self, refused: &[(&'static str, u16)]) {
         self.change(|state| state.refused = refused.to_vec());
     }
 
-    /// All open watches end; in order.
+    /// Ends all open watches regularly.
     pub(crate) fn end_watches(&self) {
         self.change(|state| state.broken += 1);
     }
 
-    /// Forgets old versions: who watches from one of them must list again.
+    /// Drops old versions, so that watches from them must list again.
     pub(crate) fn forget(&self) {
         self.change(|state| {
             state.version += 10;
@@ -655,31 +659,31 @@ impl Double {
         });
     }
 
-    /// Cuts every connection in the middle.
-    pub(crate) fn cut(&self) {
+    /// Closes every connection abruptly.
+    pub(crate) fn close_connections(&self) {
         let connections = self.change(|state| std::mem::take(&mut state.connections));
         for connection in connections {
             let _ = connection.shutdown(Shutdown::Both);
         }
     }
 
-    /// Gone: nothing listens any more.
-    pub(crate) fn go(&self) {
+    /// Stops listening.
+    pub(crate) fn stop_listening(&self) {
         self.change(|state| state.gone = true);
         // The listener wakes up, sees that it is to go, and closes the port.
         let _ = TcpStream::connect(self.address);
         self.until("nobody listens", |double| !double.state().listening);
-        self.cut();
+        self.close_connections();
     }
 
-    /// Back, on the same port.
-    pub(crate) fn come_back(&self) {
+    /// Listens again, on the same port.
+    pub(crate) fn listen_again(&self) {
         self.change(|state| state.gone = false);
         let listener = TcpListener::bind(self.address).expect("the port is ours again");
         self.serve(listener);
     }
 
-    /// Tells every watch of a collection which version it has reached.
+    /// Sends a bookmark event to every watch of a collection.
     pub(crate) fn bookmark(&self, collection: &str) {
         self.change(|state| {
             state.version += 1;
@@ -689,17 +693,17 @@ impl Double {
         });
     }
 
-    /// Answers lists in pages of this many.
+    /// Sets the page size of lists.
     pub(crate) fn page(&self, size: usize) {
         self.change(|state| state.page = Some(size));
     }
 
-    /// Answers the next request for a further page with 410.
-    pub(crate) fn expire(&self, goes_on: bool) {
+    /// Fails the next request for a further page with 410.
+    pub(crate) fn expire_next_page(&self, goes_on: bool) {
         self.change(|state| state.expires = Some(goes_on));
     }
 
-    /// Refuses pages behind so many objects.
+    /// Fails list requests for pages after this number of objects.
     pub(crate) fn break_lists_after(&self, objects: usize, code: u16) {
         self.change(|state| state.broken_after = Some((objects, code)));
     }
@@ -709,12 +713,12 @@ impl Double {
         self.state().seen.clone()
     }
 
-    /// Is of another release.
+    /// Sets the reported release.
     pub(crate) fn release(&self, minor: &str) {
         self.change(|state| minor.clone_into(&mut state.minor));
     }
 
-    /// Reports these feature gates in its metrics, among much else.
+    /// Reports these feature gates in its metrics.
     pub(crate) fn report_gates(&self, gates: &[(&str, bool)]) {
         let other = |name: &str| {
             let line = |index: usize| format!("{name}{{le=\"{index}\"}} 1\n");
@@ -737,7 +741,7 @@ impl Double {
         self.change(|state| state.metrics = Some(text));
     }
 
-    /// Has other metrics, or none.
+    /// Replaces the metrics, or removes them.
     pub(crate) fn report_metrics(&self, text: Option<&str>) {
         self.change(|state| state.metrics = text.map(str::to_owned));
     }
@@ -752,21 +756,22 @@ impl Double {
         self.change(|state| state.discovery.insert(version.to_owned(), kinds));
     }
 
-    /// Answers a create of the object of that name with this.
+    /// Sets the response to the creation of the object with this name.
     pub(crate) fn plan(&self, name: &str, code: u16, answer: Value) {
         self.change(|state| state.answers.insert(name.to_owned(), (code, answer)));
     }
 
-    /// Watches stay open and say nothing more, or go on.
+    /// Returns `text` for requests to this path.
     pub(crate) fn answer_with(&self, path: &str, text: &str) {
         self.change(|state| _ = state.texts.insert(path.to_owned(), text.to_owned()));
     }
 
+    /// Stops the events of open watches, or resumes them.
     pub(crate) fn mute(&self, muted: bool) {
         self.change(|state| state.muted = muted);
     }
 
-    /// Requests so far that contain this.
+    /// Number of requests so far that contain this text.
     pub(crate) fn count(&self, part: &str) -> usize {
         self.state().seen.iter().filter(|line| line.contains(part)).count()
     }
@@ -776,7 +781,7 @@ impl Double {
         crate::running::until(what, || holds(self));
     }
 
-    /// Waits until so many watches of a collection are open.
+    /// Waits until a watch of the collection is open.
     pub(crate) fn until_watched(&self, collection: &str) {
         self.until(&format!("a watch of {collection}"), |double| {
             double.state().watching.iter().any(|path| path == collection)
@@ -799,7 +804,7 @@ impl State {
     }
 }
 
-/// Calls a webhook as an API server does, trusting the bundle that is registered and nothing else.
+/// Calls a webhook like an API server, trusting only the registered CA bundle.
 fn call(config: &Value, review: &Value) -> Value {
     let url = config["url"].as_str().expect("a URL");
     let (authority, path) = url.trim_start_matches("https://").split_once('/').expect("a path");
@@ -813,8 +818,8 @@ fn call(config: &Value, review: &Value) -> Value {
     answer["response"].clone()
 }
 
-/// What a client that wants only metadata gets.
-fn shown(object: &Value, metadata_only: bool) -> Value {
+/// The object as sent to a client, reduced to its metadata if requested.
+fn visible_part(object: &Value, metadata_only: bool) -> Value {
     if metadata_only {
         json!({"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata", "metadata": object["metadata"]})
     } else {
@@ -882,7 +887,7 @@ fn status(code: u16, message: &str) -> Value {
     json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "message": message, "code": code})
 }
 
-/// What an API server fills in.
+/// Adds the fields that an API server sets on new objects.
 fn fill_in(object: &mut Value) {
     for webhook in object["webhooks"].as_array_mut().into_iter().flatten() {
         if webhook.get("objectSelector").is_none() {
@@ -891,7 +896,7 @@ fn fill_in(object: &mut Value) {
     }
 }
 
-/// RFC 7386: objects are merged, everything else is replaced, null removes.
+/// Applies a JSON merge patch (RFC 7386).
 fn merge_patch(object: &mut Value, change: &Value) {
     let Value::Object(change) = change else {
         *object = change.clone();

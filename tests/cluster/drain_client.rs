@@ -1,4 +1,5 @@
-//! What `tollgate drain` is built on: requests that change a cluster, one at a time, and a watch of many kinds.
+//! Tests the client functions of `tollgate drain`: requests that change a cluster, one at a time, and a watch of many
+//! kinds.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -40,7 +41,7 @@ fn rule(effect: &str) -> Value {
     })
 }
 
-/// Sends requests and compares what the double was asked with what a recording would say.
+/// Sends requests, and compares those that the double received with the recorded form.
 struct Sender<'a> {
     double: &'a Double,
     cluster: Cluster,
@@ -184,12 +185,12 @@ fn nothing_is_sent_without_a_name_or_uid() {
         assert!(error.to_string().contains("is not sent"), "{request:?}: {error}");
     }
     assert_eq!(double.requests(), [""; 0]);
-    double.go();
+    double.stop_listening();
     let unreachable = cluster.send(pod("ml", "p", "u")).expect_err("nobody is there");
     assert!(unreachable.to_string().starts_with("cannot reach the API server"), "{unreachable}");
 }
 
-/// Keeps everything, but cannot read what is broken.
+/// A projection that keeps all objects, but rejects broken ones.
 fn keep_all() -> ProjectFn {
     Arc::new(|kind, api_version, object| {
         if object.get("broken").exists() {
@@ -218,7 +219,7 @@ fn watch(double: &Double) -> ObjectWatch {
     ObjectWatch::start(&open(double), &needed, &[JOB_SETS], &keep_all(), "manifests/components/drain")
 }
 
-/// `KIND APIVERSION NAMESPACE/NAME` of each object.
+/// Each object as `KIND APIVERSION NAMESPACE/NAME`.
 fn names(watch: &ObjectWatch) -> Vec<String> {
     let name = |object: &Arc<tollgate::cluster::WatchedObject>| {
         format!("{} {} {}/{}", object.kind.kind, object.api_version, object.namespace, object.name)
@@ -226,7 +227,7 @@ fn names(watch: &ObjectWatch) -> Vec<String> {
     watch.objects().objects.iter().map(name).collect()
 }
 
-/// `+NAMESPACE/NAME` of each object that was added or changed, `-NAMESPACE/NAME` of each that is gone.
+/// Each added or changed object as `+NAMESPACE/NAME`, and each deleted one as `-NAMESPACE/NAME`.
 fn changes(watch: &ObjectWatch, since: u64) -> Vec<String> {
     let changes = watch.changes_since(since).expect("remembered");
     let revisions: Vec<u64> = changes.iter().map(|change| change.revision).collect();
@@ -301,17 +302,17 @@ fn a_broken_watch_goes_on_where_it_was() {
     double.mute(true);
     double.put(state::PODS, pod("a", "two"));
     double.end_watches();
-    double.cut();
+    double.close_connections();
     double.mute(false);
     let before = watch.wait_for_change(4, LONG);
     assert_eq!((before, changes(&watch, 4), lists()), (5, vec![text("+a/two")], 1));
     // The API server is gone: what was known stays, with its age.
-    double.go();
+    double.stop_listening();
     let is_interrupted = |failure: &String| failure.starts_with("pods: the watch is interrupted");
     until("interrupted", || watch.failures().iter().any(is_interrupted));
     assert!(watch.age().is_some() && watch.is_synced() && names(&watch).len() == 5);
     double.delete(state::PODS, "a/one");
-    double.come_back();
+    double.listen_again();
     until("back", || watch.age().is_none() && watch.revision() == 6);
     assert_eq!(changes(&watch, 5), ["-a/one"]);
     // The versions are forgotten: everything is listed again, and only what changed is a change.

@@ -2,8 +2,8 @@
 //!
 //! `cargo test` plays it with the double. `make e2e` plays the same with the cluster of `KUBECONFIG`; its API server
 //! must reach this machine at `TOLLGATE_E2E_URL` (https://host:port, a port of this machine). Everything made there
-//! has a name that begins with `tollgate-e2e-` and is deleted at the end, come what may; only objects that carry a label
-//! of this run are sent to us, and the one DeviceTaintRule is a dry run.
+//! has a name that begins with `tollgate-e2e-` and is deleted at the end, come what may; only objects that carry a
+//! label of this run are sent to us, and the one DeviceTaintRule is a dry run.
 
 use std::process::{Child, Command, Stdio};
 
@@ -19,13 +19,13 @@ pub(crate) const LABEL: &str = "tollgate-e2e";
 pub(crate) const VALIDATING: &str = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
 pub(crate) const MUTATING: &str = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations";
 
-/// An API server, asked from outside.
+/// A client for a real API server.
 pub(crate) struct Api {
     runtime: tokio::runtime::Runtime,
     client: kube::Client,
 }
 
-/// Code, body, warnings.
+/// Status code, body and warnings.
 pub(crate) type Reply = (u16, Value, Vec<String>);
 
 impl Api {
@@ -46,7 +46,13 @@ impl Api {
         Api { runtime, client }
     }
 
-    pub(crate) fn ask(&self, method: &str, path: &str, media_type: &str, body: Option<&Value>) -> Reply {
+    pub(crate) fn send_review(
+        &self,
+        method: &str,
+        path: &str,
+        media_type: &str,
+        body: Option<&Value>,
+    ) -> Reply {
         let body = body.map_or_else(Body::empty, |body| Body::from(body.to_string().into_bytes()));
         let request = Request::builder().method(method).uri(path).header("content-type", media_type);
         let request = request.body(body).expect("a request");
@@ -61,19 +67,19 @@ impl Api {
     }
 
     pub(crate) fn get(&self, path: &str) -> Reply {
-        self.ask("GET", path, "application/json", None)
+        self.send_review("GET", path, "application/json", None)
     }
 
     pub(crate) fn create(&self, path: &str, object: &Value) -> Reply {
-        self.ask("POST", path, "application/json", Some(object))
+        self.send_review("POST", path, "application/json", Some(object))
     }
 
     pub(crate) fn change(&self, path: &str, change: &Value) -> Reply {
-        self.ask("PATCH", path, "application/merge-patch+json", Some(change))
+        self.send_review("PATCH", path, "application/merge-patch+json", Some(change))
     }
 
     pub(crate) fn delete(&self, path: &str) -> Reply {
-        self.ask("DELETE", path, "application/json", None)
+        self.send_review("DELETE", path, "application/json", None)
     }
 
     pub(crate) fn is_there(&self, path: &str) -> bool {
@@ -81,14 +87,14 @@ impl Api {
     }
 }
 
-/// What a run made; taken away with the value.
-pub(crate) struct Made<'a> {
+/// The objects that a test created, which are deleted when the value is dropped.
+pub(crate) struct CreatedObjects<'a> {
     pub(crate) api: &'a Api,
     pub(crate) paths: Vec<String>,
     pub(crate) child: Child,
 }
 
-impl Drop for Made<'_> {
+impl Drop for CreatedObjects<'_> {
     fn drop(&mut self) {
         // The server first: it would put right what is taken from it.
         let _ = self.child.kill();
@@ -101,7 +107,7 @@ impl Drop for Made<'_> {
     }
 }
 
-/// A place that the API server can call.
+/// An address that the API server can call.
 pub(crate) struct Callable {
     pub(crate) url: String,
     pub(crate) port: String,
@@ -185,7 +191,7 @@ fn play(api: &Api, kubeconfig: Option<&std::path::Path>, here: &Callable) {
     }
     let (validating, mutating) = (format!("{VALIDATING}/{name}"), format!("{MUTATING}/{name}"));
     let namespace = format!("/api/v1/namespaces/{name}");
-    let mut made = Made {
+    let mut made = CreatedObjects {
         api,
         paths: vec![validating.clone(), mutating.clone(), namespace.clone()],
         child: command.spawn().expect("started"),

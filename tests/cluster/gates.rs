@@ -30,8 +30,8 @@ spec:
   taint: {key: example.com/broken, effect: NoSchedule}
 ";
 
-/// Exit code, stdout and stderr of a command that may ask the double.
-fn run(double: &Double, folder: &Path, arguments: &[&str]) -> (i32, String, String) {
+/// Runs a command against the double. Returns the exit code, stdout and stderr.
+fn run_command(double: &Double, folder: &Path, arguments: &[&str]) -> (i32, String, String) {
     let output =
         tollgate(folder, arguments).env("KUBECONFIG", double.kubeconfig()).output().expect("it runs");
     let text = |bytes| String::from_utf8(bytes).expect("UTF-8");
@@ -130,7 +130,7 @@ fn validate_judges_as_the_cluster_does() {
     let (double, folder) = (double("gates-validate", "36"), files("gates-validate"));
     double.report_gates(&[("DRADeviceTaints", false)]);
     let cluster = ["validate", "--kubernetes", "cluster", "slice.yaml"];
-    let (code, out, note) = run(&double, &folder, &cluster);
+    let (code, out, note) = run_command(&double, &folder, &cluster);
     // The server drops the bad taint: nothing is denied.
     assert_eq!(code, 0, "{out}{note}");
     assert!(out.contains("unless the feature gate DRADeviceTaints is on (off on this API server)"), "{out}");
@@ -144,12 +144,15 @@ fn validate_judges_as_the_cluster_does() {
         "{note}"
     );
     double.report_gates(&[("DRADeviceTaints", true)]);
-    let (code, out, _) = run(&double, &folder, &["validate", "--context", "double", "slice.yaml"]);
+    let (code, out, _) = run_command(&double, &folder, &["validate", "--context", "double", "slice.yaml"]);
     assert_eq!(code, 1, "{out}");
     assert!(!out.contains("dropped-field"), "{out}");
     // A flag wins, and the difference is said.
-    let (code, _, note) =
-        run(&double, &folder, &[&cluster[..], &["--feature-gates", "DRADeviceTaints=false"]].concat());
+    let (code, _, note) = run_command(
+        &double,
+        &folder,
+        &[&cluster[..], &["--feature-gates", "DRADeviceTaints=false"]].concat(),
+    );
     assert_eq!(code, 0);
     assert_eq!(
         note.matches("--feature-gates differs from what the API server reports (DRADeviceTaints=true)")
@@ -158,7 +161,7 @@ fn validate_judges_as_the_cluster_does() {
     );
     // Nothing that cannot be read is taken for an answer in silence.
     double.refuse(&[("/metrics", 403), ("/apis/resource.k8s.io", 403)]);
-    let (_, _, note) = run(&double, &folder, &cluster);
+    let (_, _, note) = run_command(&double, &folder, &cluster);
     assert!(
         note.contains("note: cannot read the feature gates (/metrics: the API server returned 403"),
         "{note}"
@@ -170,9 +173,9 @@ fn validate_judges_as_the_cluster_does() {
         "{note}"
     );
     double.refuse(&[("/version", 503)]);
-    let (code, _, error) = run(&double, &folder, &cluster);
+    let (code, _, error) = run_command(&double, &folder, &cluster);
     assert_eq!(code, 3, "{error}");
-    let (code, _, error) = run(&double, &folder, &["validate", "--context", "nobody", "slice.yaml"]);
+    let (code, _, error) = run_command(&double, &folder, &["validate", "--context", "nobody", "slice.yaml"]);
     assert_eq!(code, 3, "{error}");
 }
 
@@ -181,12 +184,12 @@ fn discovery_decides_which_versions_are_served() {
     let (double, folder) = (double("gates-served", "36"), files("gates-served"));
     double.report_gates(&[("DRADeviceTaints", true)]);
     let arguments = ["validate", "--kubernetes", "cluster", "rule.yaml"];
-    let (_, out, _) = run(&double, &folder, &arguments);
+    let (_, out, _) = run_command(&double, &folder, &arguments);
     let expected = "this API server does not serve DeviceTaintRule in resource.k8s.io/v1beta2; to enable it, start \
         kube-apiserver with --runtime-config=resource.k8s.io/v1beta2=true";
     assert!(out.contains(expected), "{out}");
     double.serve_kinds("v1beta2", &["DeviceTaintRule"]);
-    let (_, out, _) = run(&double, &folder, &arguments);
+    let (_, out, _) = run_command(&double, &folder, &arguments);
     assert!(!out.contains("version-off-by-default"), "{out}");
 }
 
@@ -194,7 +197,7 @@ fn discovery_decides_which_versions_are_served() {
 fn profiles_shows_the_running_server() {
     let (double, folder) = (double("gates-profiles", "36"), files("gates-profiles"));
     double.report_gates(&[("DRADeviceTaints", false), ("DRADeviceTaintRules", true)]);
-    let (code, out, _) = run(&double, &folder, &["profiles", "cluster"]);
+    let (code, out, _) = run_command(&double, &folder, &["profiles", "cluster"]);
     assert_eq!(code, 0, "{out}");
     let row = |name: &str| out.lines().find(|line| line.starts_with(&format!("{name} "))).unwrap_or_default();
     assert!(row("DRADeviceTaints").ends_with("  off (on by default)"), "{out}");
@@ -202,7 +205,7 @@ fn profiles_shows_the_running_server() {
     assert!(row("DRAPartitionableDevices").ends_with("  on by default"), "{out}");
     assert!(row("ResourceSlice").ends_with("  v1; not served: v1beta1, v1beta2"), "{out}");
     assert!(row("DeviceTaintRule").ends_with("  not served: v1alpha3, v1beta2"), "{out}");
-    let (_, out, _) = run(&double, &folder, &["profiles", "cluster", "-o", "json"]);
+    let (_, out, _) = run_command(&double, &folder, &["profiles", "cluster", "-o", "json"]);
     assert!(
         out.contains(r#"{"name":"DRADeviceTaints","default":true,"locked":false,"enabled":false}"#),
         "{out}"
@@ -212,10 +215,10 @@ fn profiles_shows_the_running_server() {
 #[test]
 fn nobody_asks_a_cluster_unless_told_to() {
     let (double, folder) = (double("gates-unasked", "36"), files("gates-unasked"));
-    run(&double, &folder, &["validate", "--kubernetes", "1.36", "slice.yaml"]);
-    run(&double, &folder, &["profiles", "1.36"]);
+    run_command(&double, &folder, &["validate", "--kubernetes", "1.36", "slice.yaml"]);
+    run_command(&double, &folder, &["profiles", "1.36"]);
     assert_eq!(double.count(""), 0);
-    let (code, _, error) = run(&double, &folder, &["serve", "--kubernetes", "cluster"]);
+    let (code, _, error) = run_command(&double, &folder, &["serve", "--kubernetes", "cluster"]);
     assert_eq!(code, 2, "{error}");
     assert!(error.contains("--kubernetes cluster and --context require --cluster or --register"), "{error}");
 }

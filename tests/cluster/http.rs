@@ -7,7 +7,7 @@ use std::sync::Arc;
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use serde_json::Value;
 
-/// A connection.
+/// A connection, with or without TLS.
 pub(crate) enum Stream {
     Plain(TcpStream),
     Tls(Box<StreamOwned<ServerConnection, TcpStream>>),
@@ -38,12 +38,12 @@ impl Stream {
         }
     }
 
-    /// Answers whole.
+    /// Sends a complete response.
     pub(crate) fn answer(&mut self, code: u16, body: &Value) -> io::Result<()> {
         self.answer_warning(code, body, &[])
     }
 
-    /// The same, with warnings.
+    /// Sends a complete response with warnings.
     pub(crate) fn answer_warning(&mut self, code: u16, body: &Value, warnings: &[String]) -> io::Result<()> {
         let body = go_text(body);
         let mut head = format!(
@@ -59,19 +59,19 @@ impl Stream {
         self.write(format!("{head}{body}").as_bytes())
     }
 
-    /// Answers with text, in chunks that end anywhere.
+    /// Sends a text in chunks of arbitrary length.
     pub(crate) fn answer_text(&mut self, text: &str) -> io::Result<()> {
         self.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nTransfer-Encoding: chunked\r\n\r\n")?;
         text.as_bytes().chunks(4099).try_for_each(|part| self.chunk(part))?;
         self.chunk(b"")
     }
 
-    /// Begins an answer in chunks.
+    /// Starts a chunked response.
     pub(crate) fn begin(&mut self) -> io::Result<()> {
         self.write(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n")
     }
 
-    /// One chunk; an empty one ends the answer.
+    /// Sends one chunk. An empty chunk ends the response.
     pub(crate) fn chunk(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.write(format!("{:x}\r\n", bytes.len()).as_bytes())?;
         self.write(bytes)?;
@@ -79,7 +79,7 @@ impl Stream {
     }
 }
 
-/// A request.
+/// An HTTP request.
 #[derive(Debug)]
 pub(crate) struct Request {
     pub(crate) method: String,
@@ -90,7 +90,7 @@ pub(crate) struct Request {
 }
 
 impl Request {
-    /// Reads one; `None` at the end of the connection. `unread` is what came after the last one.
+    /// Reads a request; `None` at the end of the connection. `unread` contains bytes after the previous one.
     pub(crate) fn read(stream: &mut Stream, unread: &mut Vec<u8>) -> io::Result<Option<Request>> {
         let head = loop {
             if let Some(end) = unread.windows(4).position(|window| window == b"\r\n\r\n") {
@@ -151,8 +151,7 @@ fn fill(stream: &mut Stream, unread: &mut Vec<u8>) -> io::Result<bool> {
     Ok(count > 0)
 }
 
-/// JSON with the keys in the order in which an API server writes them: what identifies an object comes first, and what can
-/// be long comes last.
+/// Formats JSON with the keys in the order of an API server: identifying fields first, long fields last.
 pub(crate) fn go_text(value: &Value) -> String {
     const FIRST: [&str; 11] = [
         "type",

@@ -1,5 +1,5 @@
-//! A large cluster, read by commands in bounded memory: 50,000 devices and 20,000 pods that use them (`make large`), and a
-//! tenth of that in every run.
+//! A large cluster, read by commands in bounded memory: 50,000 devices and 20,000 pods that use them (`make large`),
+//! and a tenth of that in every run.
 
 use std::io::Read as _;
 use std::path::Path;
@@ -36,7 +36,7 @@ fn slice(number: usize) -> Value {
     })
 }
 
-/// A pod as long as they are in a cluster.
+/// A pod of typical size.
 fn long_pod(namespace: &str, name: &str) -> Value {
     let mut object = pod(namespace, name);
     let environment: Vec<Value> = (0..20)
@@ -50,8 +50,8 @@ fn long_pod(namespace: &str, name: &str) -> Value {
     object
 }
 
-/// Exit code, stdout, stderr and the most memory that it had, in bytes.
-fn run(double: &Double, folder: &Path, arguments: &[&str]) -> (i32, String, String, usize) {
+/// Runs a command. Returns the exit code, stdout, stderr and the peak memory in bytes.
+fn run_command(double: &Double, folder: &Path, arguments: &[&str]) -> (i32, String, String, usize) {
     let mut command = tollgate(folder, arguments);
     command
         .env("KUBECONFIG", double.kubeconfig())
@@ -97,7 +97,8 @@ fn fifty_thousand_devices_and_twenty_thousand_pods() {
     check("largest", 50_000, 20_000, 150 << 20);
 }
 
-/// Tenants decide how large their objects are: pages are asked for in parts, and what is too large to be kept is said.
+/// Tenants control the size of their objects. Lists are read in small pages, and objects that are too large
+/// to be stored are reported.
 #[test]
 fn claims_and_pods_with_tens_of_thousands_of_labels() {
     let (double, folder) = (double_without_objects("labels"), files("labels"));
@@ -114,7 +115,7 @@ fn claims_and_pods_with_tens_of_thousands_of_labels() {
     double.put(PODS, pod("team", "train-1"));
 
     let audit = ["audit", "--kubernetes", "1.36", "-o", "json", "--now", "2026-02-01T00:00:00Z"];
-    let (code, audited, err, memory) = run(&double, &folder, &audit);
+    let (code, audited, err, memory) = run_command(&double, &folder, &audit);
     println!("audit: {} MiB", memory >> 20);
     assert_eq!(code, 0, "{err}");
     let report: Value = serde_json::from_str(&audited).expect("JSON");
@@ -138,7 +139,7 @@ fn many(prefix: &str, count: usize) -> Value {
     Value::Object((0..count).map(|number| (format!("{prefix}{number}"), json!(""))).collect())
 }
 
-/// What is not needed of an object is not read, and does not count.
+/// Fields of an object that are not needed are not read, and do not count towards limits.
 #[test]
 fn labels_and_annotations_that_nobody_needs() {
     let (double, folder) = (double_without_objects("unneeded"), files("unneeded"));
@@ -165,7 +166,7 @@ fn labels_and_annotations_that_nobody_needs() {
         assert_eq!(objects, Some(4), "{resource}: {}", process.log());
     }
     assert_eq!(process.metric("tollgate_watch_unreadable_total{resource=\"pods\"}"), Some(0));
-    let (code, out, err, memory) = run(&double, &folder, &IMPACT);
+    let (code, out, err, memory) = run_command(&double, &folder, &IMPACT);
     println!("impact: {} MiB", memory >> 20);
     assert_eq!(code, 0, "{err}");
     let record: Value = serde_json::from_str(&out).expect("JSON");
@@ -173,7 +174,8 @@ fn labels_and_annotations_that_nobody_needs() {
     assert!(memory < 64 << 20, "{memory}");
 }
 
-/// Each of them is allowed, all of them are too many: the largest are left out, and the process goes on.
+/// Each object is within the limits, but all together are not: the largest are omitted, and the process
+/// continues.
 #[test]
 fn many_objects_of_medium_size() {
     let double = double_without_objects("medium");
@@ -262,7 +264,7 @@ fn an_object_of_many_mebibytes() {
     for command in
         [&IMPACT[..], &["audit", "-o", "json", "--kubernetes", "1.36"], &["snapshot", "-o", "state.yaml"]]
     {
-        let (code, out, err, memory) = run(&double, &folder, command);
+        let (code, out, err, memory) = run_command(&double, &folder, command);
         println!("{}: {} MiB", command[0], memory >> 20);
         assert!(code == 3 && err.contains(said), "{code} {err}");
         assert!(memory < 80 << 20, "{memory}");
@@ -288,7 +290,8 @@ const IMPACT: [&str; 10] = [
     "all",
 ];
 
-/// Commands give the same numbers from the cluster, a dump and a snapshot, in less than `max_memory` bytes.
+/// Checks that commands report the same numbers from the cluster, a dump and a snapshot, within `max_memory`
+/// bytes.
 fn check(name: &str, devices: usize, pods_with_devices: usize, max_memory: usize) {
     let (double, folder) = (double_without_objects(name), files(name));
     for number in 0..devices / PER_SLICE {
@@ -301,7 +304,7 @@ fn check(name: &str, devices: usize, pods_with_devices: usize, max_memory: usize
         double.put(PODS, long_pod(&namespace, &name));
     }
     let impact = IMPACT;
-    let (code, live, err, memory) = run(&double, &folder, &impact);
+    let (code, live, err, memory) = run_command(&double, &folder, &impact);
     println!("impact: {} MiB", memory >> 20);
     assert_eq!(code, 0, "{err}");
     let record: Value = serde_json::from_str(&live).expect("JSON");
@@ -310,14 +313,14 @@ fn check(name: &str, devices: usize, pods_with_devices: usize, max_memory: usize
     assert!(memory > 0 && memory < max_memory, "{memory}");
 
     let audit = ["audit", "--kubernetes", "1.36", "-o", "json", "--now", "2026-02-01T00:00:00Z"];
-    let (code, audited, err, memory) = run(&double, &folder, &audit);
+    let (code, audited, err, memory) = run_command(&double, &folder, &audit);
     println!("audit: {} MiB", memory >> 20);
     assert_eq!(code, 0, "{err}");
     let report: Value = serde_json::from_str(&audited).expect("JSON");
     assert_eq!(report["summary"]["documents"], json!(devices / PER_SLICE + 2 * pods_with_devices));
     assert!(memory > 0 && memory < max_memory, "{memory}");
 
-    let (code, _, err, memory) = run(&double, &folder, &["snapshot", "-o", "state.yaml"]);
+    let (code, _, err, memory) = run_command(&double, &folder, &["snapshot", "-o", "state.yaml"]);
     println!("snapshot: {} MiB", memory >> 20);
     assert_eq!(code, 0, "{err}");
     assert!(memory > 0 && memory < max_memory, "{memory}");
@@ -325,17 +328,18 @@ fn check(name: &str, devices: usize, pods_with_devices: usize, max_memory: usize
 
     // A dump of kubectl and a snapshot give the same numbers as the cluster.
     let dump = dump(&double, &folder).display().to_string();
-    let (code, dumped, err, _) = run(&double, &folder, &[&impact[..], &["--state", &dump]].concat());
+    let (code, dumped, err, _) = run_command(&double, &folder, &[&impact[..], &["--state", &dump]].concat());
     assert_eq!(code, 0, "{err}");
     assert!(dumped == live, "impact from a dump differs");
-    let (code, dumped, err, _) = run(&double, &folder, &[&audit[..], &["--state", "state.yaml"]].concat());
+    let (code, dumped, err, _) =
+        run_command(&double, &folder, &[&audit[..], &["--state", "state.yaml"]].concat());
     assert_eq!(code, 0, "{err}");
     let dumped: Value = serde_json::from_str(&dumped).expect("JSON");
     assert!(dumped["summary"] == report["summary"], "audit of a snapshot differs: {}", dumped["summary"]);
 
     double.refuse(&[("/pods", 403)]);
     for command in [&impact[..], &audit[..]] {
-        let (code, _, err, _) = run(&double, &folder, command);
+        let (code, _, err, _) = run_command(&double, &folder, command);
         assert!(code == 3 && err.contains("error: cannot list pods: the API server returned 403"), "{err}");
     }
 }

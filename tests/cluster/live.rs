@@ -17,7 +17,7 @@ spec:
   taint: {key: example.com/broken, effect: NoExecute, timeAdded: 2026-01-01T00:00:00Z}
 ";
 
-/// Exit code, stdout and stderr of a command that reads the double.
+/// Runs a command against the double. Returns the exit code, stdout and stderr.
 pub(crate) fn run(double: &Double, folder: &Path, arguments: &[&str]) -> (i32, String, String) {
     run_in(double, folder, arguments, &[])
 }
@@ -35,7 +35,7 @@ pub(crate) fn run_in(
     (output.status.code().expect("a code"), text(output.stdout), text(output.stderr))
 }
 
-/// A 1.36 without objects.
+/// A double of a 1.36 API server without objects.
 pub(crate) fn double_without_objects(name: &str) -> Double {
     let double = Double::start(name);
     serve_kinds(&double);
@@ -58,14 +58,14 @@ fn serve_kinds(double: &Double) {
     }
 }
 
-/// A 1.36 with three pools of four devices; each of seven pods holds one.
+/// A double of a 1.36 API server with three pools of four devices; each of seven pods holds one.
 pub(crate) fn double(name: &str) -> Double {
     let double = Double::start(name);
     fill(&double);
     double
 }
 
-/// Makes it that one.
+/// Fills the double with the objects of the test cluster.
 pub(crate) fn fill(double: &Double) {
     serve_kinds(double);
     for node in 0..3 {
@@ -85,7 +85,7 @@ pub(crate) fn files(name: &str) -> PathBuf {
     folder
 }
 
-/// The same objects as a dump of kubectl.
+/// Writes the objects of the test cluster as a dump from kubectl.
 pub(crate) fn dump(double: &Double, folder: &Path) -> PathBuf {
     let mut items = Vec::new();
     for (collection, api_version, kind) in [
@@ -270,7 +270,7 @@ fn a_list_that_expires_goes_on() {
         let name = format!("live-410-{goes_on}");
         let (double, folder) = (double(&name), files(&name));
         double.page(2);
-        double.expire(goes_on);
+        double.expire_next_page(goes_on);
         let (code, out, err) = run(&double, &folder, &["impact", "rule.yaml"]);
         assert_eq!(code, 0, "{err}");
         assert!(err.contains("resourceslices: the list expired while it was read"), "{err}");
@@ -397,7 +397,7 @@ fn a_rule_that_does_nothing_is_said_to() {
     );
 }
 
-/// Without the right to read `/metrics` nobody knows the gates: a rule may well have an effect.
+/// Without permission to read `/metrics`, the feature gates are unknown, so a rule may have an effect.
 #[test]
 fn a_rule_behind_unknown_gates_is_assessed_as_if_they_were_on() {
     let (double, folder) = (double("live-unknown-gates"), files("live-unknown-gates"));

@@ -29,6 +29,7 @@ mod large;
 mod live;
 mod monitoring;
 mod namespaces;
+mod policy_check;
 mod policy_source;
 mod process;
 #[allow(dead_code, reason = "each test binary uses its part")]

@@ -11,7 +11,8 @@ use crate::generated;
 use crate::promql::{Selector, documents, expressions, selectors};
 use crate::webhook::Webhook;
 
-/// Metrics of the API server, as its documentation of stable and alpha metrics names them, with the labels we select.
+/// Metrics of the API server, as in its documentation of stable and alpha metrics, with the labels that the
+/// dashboard selects.
 const OF_API_SERVERS: [(&str, &[&str]); 2] = [
     (
         "apiserver_admission_webhook_rejection_count",
@@ -42,7 +43,7 @@ fn exposed(text: &str) -> (Exposed, Vec<String>) {
     (samples, metrics)
 }
 
-/// What is named and does not exist.
+/// The selectors that match no known metric.
 fn unknown(named: &[Selector], samples: &Exposed, recorded: &[String]) -> Vec<String> {
     let mut faults = Vec::new();
     for Selector { metric, labels } in named {
@@ -66,7 +67,7 @@ fn unknown(named: &[Selector], samples: &Exposed, recorded: &[String]) -> Vec<St
     faults
 }
 
-/// Metrics that no query of the dashboard asks for.
+/// Metrics that no query of the dashboard uses.
 fn not_shown(shown: &[Selector], metrics: &[String]) -> Vec<String> {
     let is_shown = |metric: &&String| {
         let parts = ["", "_total", "_info", "_bucket"].map(|suffix| format!("{metric}{suffix}"));
@@ -75,10 +76,11 @@ fn not_shown(shown: &[Selector], metrics: &[String]) -> Vec<String> {
     metrics.iter().filter(is_shown).cloned().collect()
 }
 
-/// What [`exposition`] says, of one run for all tests.
+/// The result of [`exposition`], shared by all tests.
 static EXPOSITION: LazyLock<String> = LazyLock::new(exposition);
 
-/// Everything a server can report: registered, watching, with policies, and one answer of every sort.
+/// The metrics of a server that is registered, watches the cluster, has policies, and has sent every kind of
+/// response.
 fn exposition() -> String {
     let double = Double::start("monitoring");
     let resources = ["resourceslices", "resourceclaims", "devicetaintrules"]
@@ -101,7 +103,7 @@ fn exposition() -> String {
     let resource = json!({"group": "resource.k8s.io", "version": "v1", "resource": "devicetaintrules"});
     let review = json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request":
         {"uid": "u", "kind": kind, "resource": resource, "name": "a", "operation": "CREATE", "object": rule}});
-    assert_eq!(webhook.ask(review.to_string().as_bytes())["allowed"], false);
+    assert_eq!(webhook.send_review(review.to_string().as_bytes())["allowed"], false);
     webhook.process.get("/metrics").text()
 }
 

@@ -11,7 +11,7 @@ use crate::webhook::Webhook;
 
 const NAMESPACES: &str = "/api/v1/namespaces";
 
-/// A policy that lets nobody tolerate anything where `team` is `ml`.
+/// A policy that forbids all tolerations in namespaces with the label `team: ml`.
 const POLICY: &str = "
 apiVersion: tollgate.dev/v1alpha1
 kind: TolerationPolicy
@@ -51,7 +51,7 @@ fn namespace(name: &str, team: &str) -> Value {
     })
 }
 
-/// A server with the policy, or with another.
+/// A server with the policy, or with another one.
 struct Fixture(Webhook);
 
 impl std::ops::Deref for Fixture {
@@ -69,13 +69,13 @@ impl Fixture {
         Fixture(Webhook::start(&format!("namespaces-{name}"), double, policy, &arguments))
     }
 
-    fn ask(&self, namespace: &str) -> Value {
-        self.0.ask(&review(namespace))
+    fn send_review(&self, namespace: &str) -> Value {
+        self.0.send_review(&review(namespace))
     }
 
     /// The code of the denial; 0 if there is none.
     fn code(&self, namespace: &str) -> i64 {
-        self.ask(namespace)["status"]["code"].as_i64().unwrap_or_default()
+        self.send_review(namespace)["status"]["code"].as_i64().unwrap_or_default()
     }
 
     fn lists(&self) -> Option<i64> {
@@ -163,21 +163,21 @@ fn an_api_server_that_is_gone_leaves_what_was_known_with_its_age() {
     let fixture = Fixture::start("gone", &double, &[]);
     fixture.until_ready();
     double.until_watched(NAMESPACES);
-    assert!(fixture.ask("a")["auditAnnotations"].get("namespace-labels-age").is_none());
-    double.go();
+    assert!(fixture.send_review("a")["auditAnnotations"].get("namespace-labels-age").is_none());
+    double.stop_listening();
     double.put(NAMESPACES, namespace("b", "ml"));
     double.delete(NAMESPACES, "c");
     until("a second has passed", || {
-        let answer = fixture.ask("a");
+        let answer = fixture.send_review("a");
         assert_eq!(answer["status"]["code"], 403, "still judged by what was known");
         let age = answer["auditAnnotations"]["namespace-labels-age"].as_str().unwrap_or_default().to_owned();
         age.strip_suffix('s').and_then(|age| age.parse::<u64>().ok()).is_some_and(|age| age >= 1)
     });
-    let answer = fixture.ask("a");
+    let answer = fixture.send_review("a");
     let warnings = answer["warnings"].to_string();
     assert!(warnings.contains("s old, because the watch on namespaces is interrupted"), "{warnings}");
-    assert_eq!(fixture.ask("b")["allowed"], true);
-    assert!(fixture.ask("b").get("warnings").is_none(), "nothing to tell whom nothing was refused");
+    assert_eq!(fixture.send_review("b")["allowed"], true);
+    assert!(fixture.send_review("b").get("warnings").is_none(), "nothing to tell whom nothing was refused");
     // It stays ready: what is old is better than nobody.
     let verbose = fixture.process.get("/readyz?verbose");
     assert!(
@@ -186,12 +186,12 @@ fn an_api_server_that_is_gone_leaves_what_was_known_with_its_age() {
         verbose.text()
     );
     assert_eq!(fixture.process.metric(r#"tollgate_watch_ok{resource="namespaces"}"#), Some(0));
-    double.come_back();
+    double.listen_again();
     until("what changed meanwhile is seen", || fixture.code("b") == 403 && fixture.code("c") == 500);
     until("it is current", || {
         fixture.process.metric(r#"tollgate_watch_ok{resource="namespaces"}"#) == Some(1)
     });
-    assert!(fixture.ask("a")["auditAnnotations"].get("namespace-labels-age").is_none());
+    assert!(fixture.send_review("a")["auditAnnotations"].get("namespace-labels-age").is_none());
     assert_eq!(fixture.lists(), Some(1), "it went on where it was");
 }
 
@@ -201,7 +201,9 @@ fn broken_watches_go_on_and_forgotten_versions_are_listed_again() {
     let fixture = Fixture::start("broken", &double, &[]);
     fixture.until_ready();
     // Ended in good order, cut in the middle: no list, nothing missed.
-    for (round, break_it) in [Double::end_watches as fn(&Double), Double::cut].into_iter().enumerate() {
+    for (round, break_it) in
+        [Double::end_watches as fn(&Double), Double::close_connections].into_iter().enumerate()
+    {
         double.until_watched(NAMESPACES);
         let name = format!("new-{round}");
         double.mute(true);
@@ -283,12 +285,12 @@ fn the_release_of_the_api_server_picks_the_profile() {
 #[test]
 fn an_api_server_that_comes_late_is_waited_for() {
     let double = double("comes-late");
-    double.go();
+    double.stop_listening();
     let fixture = Fixture::start("comes-late", &double, &[]);
     until("told", || fixture.process.get("/readyz?verbose").text().contains("cannot reach the API server"));
     assert_eq!(fixture.process.get("/readyz").status, 503);
     assert_eq!(fixture.process.get("/livez").status, 200);
-    double.come_back();
+    double.listen_again();
     fixture.until_ready();
     assert_eq!(fixture.code("a"), 403);
 }

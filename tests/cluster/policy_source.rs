@@ -12,11 +12,11 @@ use crate::webhook::Webhook;
 const VALIDATING: &str = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
 const MUTATING: &str = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations";
 
-/// From policies in the cluster, and nothing else.
+/// Flags to read policies only from the cluster.
 const CLUSTER: [&str; 3] = ["--cluster=labels", "--policy-source", "cluster"];
 const BOTH: [&str; 3] = ["--cluster=labels", "--policy-source", "files,cluster"];
 
-/// Everything that such a server asks for.
+/// A double with everything that such a server requests.
 fn double(name: &str) -> Double {
     let double = Double::start(name);
     double.serves("/api/v1/namespaces");
@@ -40,8 +40,8 @@ fn store(double: &Double, name: &str, generation: i64, spec: &Value) {
     double.put(TOLERATION_POLICIES, policy(name, generation, spec));
 }
 
-/// Lets nobody tolerate anything in the namespace `ml`.
-fn strict() -> Value {
+/// A policy that forbids all tolerations in the namespace `ml`.
+fn forbid_tolerations_in_ml() -> Value {
     json!({"match": {"namespaces": ["ml"]}, "allow": []})
 }
 
@@ -68,7 +68,7 @@ fn review(namespace: &str) -> Vec<u8> {
 }
 
 fn denies(webhook: &Webhook) -> bool {
-    webhook.ask(&review("ml"))["allowed"] == false
+    webhook.send_review(&review("ml"))["allowed"] == false
 }
 
 fn readyz(webhook: &Webhook) -> String {
@@ -85,10 +85,10 @@ fn condition(double: &Double, name: &str, kind: &str) -> Value {
 #[test]
 fn stored_policies_are_in_force_and_follow_every_change() {
     let double = installed("policies-change");
-    store(&double, "strict", 1, &strict());
+    store(&double, "strict", 1, &forbid_tolerations_in_ml());
     let webhook = Webhook::start("policies-change", &double, None, &CLUSTER);
     webhook.until_ready();
-    let answer = webhook.ask(&review("ml"));
+    let answer = webhook.send_review(&review("ml"));
     assert_eq!(answer["allowed"], false, "{answer}");
     assert_eq!(answer["auditAnnotations"]["policies"], "TolerationPolicy/strict generation 1");
     assert_eq!(webhook.process.metric("tollgate_policies_by_source{source=\"cluster\"}"), Some(1));
@@ -99,7 +99,7 @@ fn stored_policies_are_in_force_and_follow_every_change() {
     store(&double, "strict", 2, &json!({"match": {"namespaces": ["other"]}, "allow": []}));
     until("wider", || !denies(&webhook));
     until("written", || condition(&double, "strict", "Ready")["observedGeneration"] == 2);
-    store(&double, "strict", 3, &strict());
+    store(&double, "strict", 3, &forbid_tolerations_in_ml());
     until("stricter", || denies(&webhook));
     double.delete(TOLERATION_POLICIES, "strict");
     until("gone", || !denies(&webhook));
@@ -111,7 +111,7 @@ fn stored_policies_are_in_force_and_follow_every_change() {
 fn a_status_is_written_on_change_only_and_by_one_replica() {
     let double = installed("policies-status");
     for index in 0..5 {
-        store(&double, &format!("p{index}"), 1, &strict());
+        store(&double, &format!("p{index}"), 1, &forbid_tolerations_in_ml());
     }
     let first = Webhook::start("policies-status-1", &double, None, &CLUSTER);
     first.until_ready();
@@ -128,7 +128,7 @@ fn a_status_is_written_on_change_only_and_by_one_replica() {
     labelled["metadata"]["labels"] = json!({"team": "ml"});
     double.put(TOLERATION_POLICIES, labelled);
     // A change of another policy shows that the label was seen.
-    store(&double, "p1", 2, &strict());
+    store(&double, "p1", 2, &forbid_tolerations_in_ml());
     until("written", || condition(&double, "p1", "Ready")["observedGeneration"] == 2);
     assert_eq!(patches(), 6, "{:?}", double.requests());
     let held = [&first, &second].map(|webhook| webhook.process.metric("tollgate_policy_lease_held"));
@@ -147,12 +147,12 @@ fn a_broken_policy_gets_its_failure_policy_and_says_why() {
     );
     let webhook = Webhook::start("policies-broken", &double, None, &CLUSTER);
     webhook.until_ready();
-    let answer = webhook.ask(&review("ml"));
+    let answer = webhook.send_review(&review("ml"));
     assert_eq!(answer["allowed"], false, "{answer}");
     let message = answer["status"]["message"].as_str().expect("a message");
     assert!(message.contains("TolerationPolicy/typo") && message.contains("spec.alow"), "{message}");
-    assert_eq!(webhook.ask(&review("web"))["allowed"], true);
-    assert_eq!(webhook.ask(&review("other"))["allowed"], true);
+    assert_eq!(webhook.send_review(&review("web"))["allowed"], true);
+    assert_eq!(webhook.send_review(&review("other"))["allowed"], true);
     until("written", || condition(&double, "typo", "Ready")["status"] == "False");
     let ready = condition(&double, "typo", "Ready");
     assert!(ready["message"].as_str().is_some_and(|message| message.starts_with("spec.alow: ")), "{ready}");
@@ -185,7 +185,7 @@ fn without_definitions_a_server_does_not_become_ready_and_answers_nothing() {
     );
     // They are installed later.
     double.install_policies();
-    store(&double, "strict", 1, &strict());
+    store(&double, "strict", 1, &forbid_tolerations_in_ml());
     webhook.until_ready();
     until("in force", || denies(&webhook));
 }
@@ -193,7 +193,7 @@ fn without_definitions_a_server_does_not_become_ready_and_answers_nothing() {
 #[test]
 fn deleted_definitions_and_a_lost_api_server_do_not_take_policies_away() {
     let double = installed("policies-deleted");
-    store(&double, "strict", 1, &strict());
+    store(&double, "strict", 1, &forbid_tolerations_in_ml());
     let webhook = Webhook::start("policies-deleted", &double, None, &CLUSTER);
     webhook.until_ready();
     double.until_watched(TOLERATION_POLICIES);
@@ -210,15 +210,15 @@ fn deleted_definitions_and_a_lost_api_server_do_not_take_policies_away() {
     // Installed again, with another policy: now what is stored counts.
     double.install_policies();
     store(&double, "other", 1, &json!({"match": {"namespaces": ["other"]}, "allow": []}));
-    until("back", || !denies(&webhook) && webhook.ask(&review("other"))["allowed"] == false);
+    until("back", || !denies(&webhook) && webhook.send_review(&review("other"))["allowed"] == false);
     until("said", || webhook.process.metric("tollgate_policy_source_ok") == Some(1));
     // The API server is gone, comes back, and has forgotten what was watched.
-    double.go();
+    double.stop_listening();
     until("said", || webhook.process.metric("tollgate_policy_source_ok") == Some(0));
-    assert_eq!(webhook.ask(&review("other"))["allowed"], false);
-    double.come_back();
+    assert_eq!(webhook.send_review(&review("other"))["allowed"], false);
+    double.listen_again();
     double.forget();
-    store(&double, "other", 2, &strict());
+    store(&double, "other", 2, &forbid_tolerations_in_ml());
     until("in force", || denies(&webhook));
     assert_eq!(webhook.process.get("/readyz").status, 200);
 }
@@ -226,12 +226,12 @@ fn deleted_definitions_and_a_lost_api_server_do_not_take_policies_away() {
 #[test]
 fn a_file_counts_before_a_resource_and_a_broken_file_does_not_stop_resources() {
     let double = installed("policies-both");
-    store(&double, "own", 1, &strict());
+    store(&double, "own", 1, &forbid_tolerations_in_ml());
     store(&double, "other", 1, &json!({"match": {"namespaces": ["other"]}, "allow": []}));
     let file = "apiVersion: tollgate.dev/v1alpha1\nkind: TolerationPolicy\nmetadata: {name: own}\nspec: {}\n";
     let webhook = Webhook::start("policies-both", &double, Some(file), &BOTH);
     webhook.until_ready();
-    assert!(!denies(&webhook) && webhook.ask(&review("other"))["allowed"] == false);
+    assert!(!denies(&webhook) && webhook.send_review(&review("other"))["allowed"] == false);
     assert_eq!(webhook.process.metric("tollgate_policies_by_source{source=\"files\"}"), Some(1));
     assert_eq!(webhook.process.metric("tollgate_policies_by_source{source=\"cluster\"}"), Some(1));
     until("written", || condition(&double, "own", "Ready")["reason"] == "ReplacedByFile");
@@ -239,7 +239,7 @@ fn a_file_counts_before_a_resource_and_a_broken_file_does_not_stop_resources() {
     webhook.write_policy("nonsense: [");
     until("said", || webhook.process.metric("tollgate_policy_reload_ok") == Some(0));
     store(&double, "other", 2, &json!({"match": {"namespaces": ["more"]}, "allow": []}));
-    until("in force", || webhook.ask(&review("more"))["allowed"] == false);
+    until("in force", || webhook.send_review(&review("more"))["allowed"] == false);
     assert!(!denies(&webhook), "the file still replaces the resource");
     assert_eq!(webhook.process.metric("tollgate_policy_reload_ok"), Some(0));
     assert!(readyz(&webhook).contains("[!]policies not reloaded"), "{}", readyz(&webhook));
@@ -264,7 +264,7 @@ fn flags_that_contradict_each_other_are_refused() {
 fn without_a_lease_policies_are_in_force_but_nothing_is_written() {
     let double = installed("policies-lease");
     double.delete(LEASES, "tollgate-system/tollgate-policies");
-    store(&double, "strict", 1, &strict());
+    store(&double, "strict", 1, &forbid_tolerations_in_ml());
     let webhook = Webhook::start("policies-lease", &double, None, &CLUSTER);
     webhook.until_ready();
     assert!(denies(&webhook));
@@ -304,7 +304,7 @@ fn the_registration_is_widened_at_once_and_not_narrowed_by_who_knows_too_little(
     // The policy goes: this replica may be wrong, so the entry stays, and still fails closed.
     double.delete(TOLERATION_POLICIES, "defaults");
     until("gone", || webhook.process.metric("tollgate_policies") == Some(0));
-    store(&double, "strict", 1, &strict());
+    store(&double, "strict", 1, &forbid_tolerations_in_ml());
     until("in force", || denies(&webhook));
     let after = double.object(VALIDATING, "tollgate").expect("registered");
     let after = after["webhooks"].as_array().expect("webhooks");

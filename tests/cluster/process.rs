@@ -12,7 +12,7 @@ use crate::double::Double;
 pub(crate) const REVIEW: &[u8] =
     br#"{"request":{"uid":"u-1","operation":"DELETE","namespace":"ml","name":"x"}}"#;
 
-/// The program, ended with the value.
+/// A running program, which is stopped when the value is dropped.
 pub(crate) struct Process {
     child: Child,
     pub(crate) address: SocketAddr,
@@ -21,7 +21,7 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    /// Starts on free ports, with the double as its cluster and short pauses.
+    /// Starts the program on free ports, with the double as its cluster and short delays.
     pub(crate) fn start(double: &Double, arguments: &[&str]) -> Process {
         let mut child = Command::new(env!("CARGO_BIN_EXE_tollgate"))
             .args(["serve", "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0", "--workers", "2"])
@@ -52,7 +52,7 @@ impl Process {
         Process { child, address, ops, log }
     }
 
-    /// The most memory that it had, in bytes.
+    /// Peak memory of the process in bytes.
     pub(crate) fn peak_memory(&self) -> usize {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).expect("it runs");
         let mark = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("a mark");
@@ -64,8 +64,8 @@ impl Process {
         self.log.lock().expect("no panic inside").clone()
     }
 
-    /// Asks as an API server that trusts these CAs.
-    pub(crate) fn ask(&self, authorities: &str, review: &[u8]) -> Reply {
+    /// Sends a review like an API server that trusts these CAs.
+    pub(crate) fn send_review(&self, authorities: &str, review: &[u8]) -> Reply {
         Client::new(self.address, authorities).post("/validate", review).expect("an answer")
     }
 

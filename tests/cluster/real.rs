@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 
-use crate::e2e::{Api, Callable, LABEL, MUTATING, Made, VALIDATING, served};
+use crate::e2e::{Api, Callable, CreatedObjects, LABEL, MUTATING, VALIDATING, served};
 use crate::running::{Folder, until};
 
 const ROLES: &str = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
@@ -66,7 +66,7 @@ impl Run<'_> {
         json!({"apiVersion": version, "kind": "ResourceClaim", "metadata": metadata, "spec": spec})
     }
 
-    /// Claims without requests were refused: the server sends `"requests": null`.
+    /// Regression test: claims without requests were denied, because the server sends `"requests": null`.
     fn claims_without_requests(&self) {
         let shapes = [
             json!({}),
@@ -83,7 +83,7 @@ impl Run<'_> {
         }
     }
 
-    /// Defaults of policies broke the second apply of the same file.
+    /// Regression test: default tolerations of policies broke the second apply of the same file.
     fn second_apply(&self) {
         let request = if self.claims.contains("/v1beta1/") {
             json!({"name": "r", "deviceClassName": "a"})
@@ -98,16 +98,16 @@ impl Run<'_> {
         assert!(created.1["spec"].to_string().contains("example.com/slow"), "{}", created.1);
         for _ in 0..2 {
             let apply = format!("{path}?fieldManager=e2e&force=true");
-            let applied = self.api.ask("PATCH", &apply, "application/apply-patch+yaml", Some(&claim));
+            let applied = self.api.send_review("PATCH", &apply, "application/apply-patch+yaml", Some(&claim));
             assert_eq!(applied.0, 200, "{}", applied.1);
-            let replaced = self.api.ask("PUT", &path, "application/json", Some(&claim));
+            let replaced = self.api.send_review("PUT", &path, "application/json", Some(&claim));
             assert_eq!(replaced.0, 200, "{}", replaced.1);
             assert!(replaced.2.join("").contains("restored 1 toleration"), "{:?}", replaced.2);
             assert_eq!(replaced.1["spec"], created.1["spec"]);
         }
     }
 
-    /// An object that is being deleted could be changed at will.
+    /// Regression test: an object being deleted could be changed without checks.
     fn being_deleted(&self, rules: &str) {
         let version = rules.trim_start_matches("/apis/").trim_end_matches("/devicetaintrules");
         let metadata =
@@ -127,15 +127,18 @@ impl Run<'_> {
         assert_eq!(self.api.change(&path, &json!({"metadata": {"labels": {"a": "b"}}})).0, 200);
     }
 
-    /// An added condition switched enforcement off.
+    /// Regression test: an added match condition disabled enforcement.
     fn narrowing(&self, validating: &str) {
         let before = self.api.get(validating).1["webhooks"].clone();
         let added = json!([{"op": "add", "path": "/webhooks/0/matchConditions/-", "value": {"name": "off", "expression": "false"}}]);
-        assert_eq!(self.api.ask("PATCH", validating, "application/json-patch+json", Some(&added)).0, 200);
+        assert_eq!(
+            self.api.send_review("PATCH", validating, "application/json-patch+json", Some(&added)).0,
+            200
+        );
         until("the condition is gone", || self.api.get(validating).1["webhooks"] == before);
     }
 
-    /// A claim without tolerations did not reach `validations`.
+    /// Regression test: a claim without tolerations did not reach `validations`.
     fn reload(&self) {
         self.write(&policy(
             "names",
@@ -151,7 +154,7 @@ impl Run<'_> {
         });
     }
 
-    /// Configurations go with their owner, and are back within 10 s of a new one.
+    /// Webhook configurations are deleted with their owner, and recreated within 10 s of a new one.
     fn owner(&self, validating: &str) {
         let role = json!({"metadata": {"name": self.name}, "rules": []});
         assert_eq!(self.api.delete(&format!("{ROLES}/{}", self.name)).0, 200);
@@ -174,7 +177,7 @@ pub(crate) fn play(api: &Api, here: &Callable) {
     let rules = served(api, "", "devicetaintrules");
     let rule = rules.as_ref().map(|rules| format!("{rules}/{name}"));
     let paths = [validating.clone(), mutating.clone(), namespace, format!("{ROLES}/{name}")];
-    let mut made = Made {
+    let mut made = CreatedObjects {
         api,
         paths: rule.iter().cloned().chain(paths).collect(),
         child: run.serve(here).spawn().expect("started"),

@@ -45,10 +45,10 @@ fn registered(double: &Double) -> bool {
 
 /// Policies that need both configurations, with every entry of the static manifests.
 const WIDE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cluster/wide.yaml");
-/// As a Service, at once, with those policies.
+/// Flags to register a Service without delay, with these policies.
 const SERVICE: [&str; 6] = ["--register", "service", "--register-delay", "0s", "--policy", WIDE];
 
-/// The names of the entries that are registered, without what all of them end in.
+/// The names of the registered entries, without their common suffix.
 fn entries(double: &Double, collection: &str, name: &str) -> Vec<String> {
     let object = double.object(collection, name).unwrap_or_default();
     let webhooks = object["webhooks"].as_array().cloned().unwrap_or_default();
@@ -56,7 +56,7 @@ fn entries(double: &Double, collection: &str, name: &str) -> Vec<String> {
     webhooks.iter().map(name).collect()
 }
 
-/// Short pauses.
+/// Timing with short delays.
 fn timing() -> Timing {
     Timing {
         min_backoff: Duration::from_millis(5),
@@ -89,7 +89,7 @@ fn a_service_is_registered_as_the_manifests_say() {
         }
         assert_eq!(stored, manifest);
     }
-    assert_eq!(process.ask(&bundle, REVIEW).status, 200);
+    assert_eq!(process.send_review(&bundle, REVIEW).status, 200);
     until("told", || {
         let told = |name| process.metric(&format!("tollgate_registration_ok{{configuration=\"{name}\"}}"));
         told("validating") == Some(1) && told("mutating") == Some(1)
@@ -108,7 +108,7 @@ fn an_api_server_with_tls_reaches_us_by_what_is_registered() {
     assert_eq!(client["url"], "https://hook.example.com:8443/validate");
     assert!(client.get("service").is_none());
     let bundle = bundle(&double, VALIDATING);
-    assert_eq!(process.ask(&bundle, REVIEW).status, 200);
+    assert_eq!(process.send_review(&bundle, REVIEW).status, 200);
     // The certificate is for the name that is registered.
     let shown = Client::new(process.address, &bundle).connect().expect("connected").certificate();
     let name = b"hook.example.com";
@@ -159,10 +159,10 @@ fn what_others_change_is_put_right_and_what_they_add_stays() {
     assert_eq!(double.count(&format!("PATCH {MUTATING}")), 1);
 }
 
-/// A field, and how somebody narrows it.
+/// A field of the webhook configuration, and a function that narrows it.
 type Narrowing<'a> = (&'a str, &'a dyn Fn(&mut Value));
 
-/// Item: narrowing the registration switches enforcement off and all lights stay green.
+/// A narrowed webhook configuration would disable enforcement while all health checks pass.
 #[test]
 fn a_narrowing_that_somebody_adds_is_reverted_and_reported() {
     let double = double("narrowed");
@@ -214,7 +214,7 @@ fn a_narrowing_that_somebody_adds_is_reverted_and_reported() {
     until("the metric rises", || process.metric(ok) == Some(1));
 }
 
-/// Item: the registration is narrower than the policies.
+/// The webhook configuration must not be narrower than the policies require.
 #[test]
 fn a_registration_follows_every_reload_of_the_policies() {
     let double = double("follows");
@@ -224,7 +224,10 @@ fn a_registration_follows_every_reload_of_the_policies() {
         let text = format!(
             "apiVersion: tollgate.dev/v1alpha1\nkind: TolerationPolicy\nmetadata: {{name: a}}\nspec: {spec}\n"
         );
-        std::fs::write(&file, text).expect("written");
+        // By rename: the server must not read a file that is half written.
+        let draft = folder.0.join("draft");
+        std::fs::write(&draft, text).expect("written");
+        std::fs::rename(&draft, &file).expect("renamed");
     };
     write("{allow: []}");
     let path = file.to_str().expect("UTF-8");
@@ -251,7 +254,7 @@ fn a_registration_follows_every_reload_of_the_policies() {
 
 const ROLES: &str = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
 
-/// Item: uninstall leaves fail-closed webhooks.
+/// Uninstalling must not leave webhook configurations that fail closed.
 #[test]
 fn configurations_go_and_come_with_their_owner() {
     let double = double("owner");
@@ -305,7 +308,7 @@ fn configurations_go_and_come_with_their_owner() {
     assert!(double.object(VALIDATING, "tollgate").is_none());
 }
 
-/// Item: `--register https://…` over configurations applied by kubectl never succeeds.
+/// `--register https://…` must succeed over configurations that kubectl applied.
 #[test]
 fn a_url_takes_the_place_of_a_service_and_the_other_way_round() {
     let double = double("switch");
@@ -339,7 +342,7 @@ fn a_url_takes_the_place_of_a_service_and_the_other_way_round() {
     until("by service", || has("service", "url"));
 }
 
-/// Item: the other overlays get no caBundle from `--register`.
+/// The configurations of the other overlays must get a caBundle from `--register` as well.
 #[test]
 fn other_apis_are_registered_with_a_bundle_too() {
     let double = double("others");
@@ -364,7 +367,8 @@ fn other_apis_are_registered_with_a_bundle_too() {
     });
 }
 
-/// A change of the configuration, and its rollback: whoever starts last registers what it needs.
+/// After a configuration change and its rollback, the instance that starts last registers the configuration
+/// that it needs.
 #[test]
 fn an_installation_that_fails_closed_can_be_rolled_back() {
     let double = double("closed");
@@ -389,7 +393,7 @@ fn an_installation_that_fails_closed_can_be_rolled_back() {
     until("rolled back", || failure_policies() == before);
 }
 
-/// Item: after an API server restart "somebody" changed the registration.
+/// After a restart of the API server, no change must be attributed to another client.
 #[test]
 fn nobody_is_blamed_after_a_restart_of_the_api_server() {
     let double = double("restarted");
@@ -397,11 +401,11 @@ fn nobody_is_blamed_after_a_restart_of_the_api_server() {
     until("both are trusted", || certificates(&bundle(&double, VALIDATING)) == 2);
     double.until_watched(VALIDATING);
     let before = double.object(VALIDATING, "tollgate");
-    double.go();
+    double.stop_listening();
     for process in [&first, &second] {
         until("lost", || process.log().contains("cannot reach the API server"));
     }
-    double.come_back();
+    double.listen_again();
     for process in [&first, &second] {
         let ok = r#"tollgate_registration_ok{configuration="validating"}"#;
         until("found again", || process.metric(ok) == Some(1));
@@ -426,15 +430,15 @@ fn a_registration_that_somebody_deletes_stays_deleted() {
             .contains("deleted; Tollgate does not recreate the configuration until Tollgate restarts")
     });
     // And one that is deleted while nobody watches.
-    double.go();
+    double.stop_listening();
     double.delete(MUTATING, "tollgate");
-    double.come_back();
+    double.listen_again();
     until("told", || process.log().matches("webhook configuration deleted").count() == 2);
     assert!(!registered(&double));
     assert_eq!(process.metric(r#"tollgate_registration_ok{configuration="validating"}"#), Some(0));
     // It still serves: readiness is about answering.
     assert_eq!(process.get("/readyz").status, 200);
-    assert_eq!(process.ask(&good, REVIEW).status, 200);
+    assert_eq!(process.send_review(&good, REVIEW).status, 200);
 }
 
 #[test]
@@ -482,14 +486,14 @@ fn a_new_replica_is_not_ready_before_its_authority_is_trusted() {
     let both = bundle(&double, VALIDATING);
     assert_eq!((certificates(&before), certificates(&both)), (1, 2));
     for process in [&first, &second] {
-        assert_eq!(process.ask(&both, REVIEW).status, 200);
+        assert_eq!(process.send_review(&both, REVIEW).status, 200);
     }
 }
 
 #[test]
 fn an_api_server_that_goes_away_is_waited_for() {
     let double = double("gone");
-    double.go();
+    double.stop_listening();
     let folder = Folder::new("register-gone");
     let directory = folder.0.to_str().expect("UTF-8");
     let process = Process::start(&double, &[&SERVICE[..], &["--cert-dir", directory]].concat());
@@ -497,17 +501,17 @@ fn an_api_server_that_goes_away_is_waited_for() {
     until("tried more than once", || process.metric(failures).is_some_and(|count| count > 1));
     until("told", || process.log().contains("cannot reach the API server"));
     assert_eq!(process.get("/readyz").status, 200);
-    double.come_back();
+    double.listen_again();
     double.until("registered", registered);
     let good = bundle(&double, VALIDATING);
     double.until_watched(VALIDATING);
     // Gone again; somebody empties the bundle before it is back.
-    double.go();
+    double.stop_listening();
     let mut object = double.object(VALIDATING, "tollgate").expect("registered");
     object["webhooks"][0]["clientConfig"]["caBundle"] = json!("");
     double.put(VALIDATING, object);
-    assert_eq!(process.ask(&good, REVIEW).status, 200);
-    double.come_back();
+    assert_eq!(process.send_review(&good, REVIEW).status, 200);
+    double.listen_again();
     until("the bundle is back", || bundle(&double, VALIDATING) == good);
     // Old versions are forgotten, watches end: it lists again, and does not spin.
     double.until_watched(VALIDATING);
@@ -516,7 +520,7 @@ fn an_api_server_that_goes_away_is_waited_for() {
     let lists = double.count("GET");
     until("watched again", || double.count("GET") > lists + 3);
     double.until_watched(VALIDATING);
-    assert_eq!(process.ask(&good, REVIEW).status, 200);
+    assert_eq!(process.send_review(&good, REVIEW).status, 200);
 }
 
 #[test]
@@ -546,7 +550,7 @@ fn a_place_that_is_none_and_a_cluster_that_is_none_are_refused() {
     );
 }
 
-/// Two servers that never agree: each names the other, and neither overloads the API server.
+/// Two servers that disagree report each other and do not overload the API server.
 #[test]
 fn two_servers_with_one_name_slow_down_and_name_each_other() {
     let double = double("rivals");

@@ -20,7 +20,7 @@ fn owner(api_version: &str, kind: &str, name: &str) -> Value {
     json!([{"apiVersion": api_version, "kind": kind, "name": name, "uid": format!("uid-{name}"), "controller": true}])
 }
 
-/// A pod template with a secret in every place that does not matter for scheduling.
+/// A pod template with a secret in every field that does not matter for scheduling.
 fn template() -> Value {
     json!({
         "metadata": {"labels": {"app": "chat"}, "annotations": {"example.com/a": "TOKEN"}},
@@ -209,7 +209,8 @@ fn pods_are_grouped_by_workload_at_the_cluster_and_in_its_snapshot() {
     assert_eq!((&record["by"], &record["groups"][0]["node"]), (&json!("node"), &json!("n")), "{out}");
 }
 
-/// Only forecasts need nodes and workloads: without the right to list them, the rest of the snapshot is as good as before.
+/// Only forecasts need nodes and workloads. Without permission to list them, the rest of the snapshot is
+/// unchanged.
 #[test]
 fn what_only_forecasts_need_may_be_missing() {
     let (double, folder) = (with_workloads("snapshot-403"), files("snapshot-403"));

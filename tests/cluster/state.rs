@@ -80,9 +80,9 @@ impl Fixture {
         Fixture(Webhook::start(&format!("state-{name}"), double, None, arguments))
     }
 
-    /// What the answer warns of.
+    /// The warnings in the response to a rule for this pool.
     fn warnings(&self, pool: &str) -> String {
-        let response = self.ask(&review(pool));
+        let response = self.send_review(&review(pool));
         assert_eq!(response["allowed"], true, "{response}");
         response["warnings"].to_string()
     }
@@ -151,7 +151,7 @@ fn an_api_server_that_is_gone_leaves_what_was_known_with_its_age() {
         double.until_watched(collection);
     }
     assert!(!fixture.warnings("node-1").contains("ago"));
-    double.go();
+    double.stop_listening();
     double.delete(PODS, "a/one");
     until("told how old", || {
         let warnings = fixture.warnings("node-1");
@@ -159,7 +159,7 @@ fn an_api_server_that_is_gone_leaves_what_was_known_with_its_age() {
         warnings.contains("s ago)") && !warnings.contains("of 0 s ago")
     });
     assert_eq!(fixture.process.get("/readyz").status, 200);
-    double.come_back();
+    double.listen_again();
     until("current again", || {
         let warnings = fixture.warnings("node-1");
         warnings.contains("evicts 0 pods") && !warnings.contains("ago")
@@ -174,6 +174,63 @@ fn an_api_server_that_is_gone_leaves_what_was_known_with_its_age() {
     double.end_watches();
     double.mute(false);
     until("listed again", || fixture.warnings("node-2").contains("selects 0 devices"));
+}
+
+/// Four of the eight devices may be tainted.
+const FOUR_TAINTED: &str = "
+apiVersion: tollgate.dev/v1alpha1
+kind: TaintRulePolicy
+metadata: {name: four}
+spec: {maxTainted: {devices: 4}}
+";
+
+#[test]
+fn all_rules_together_are_not_counted_while_a_watch_is_interrupted() {
+    let double = double("tainted-interrupted");
+    let fixture = Webhook::start("tainted-interrupted", &double, Some(FOUR_TAINTED), &["--cluster"]);
+    fixture.until_ready();
+    double.until_watched(RULES);
+    let create = |pool: &str| fixture.send_review(&review(pool));
+    assert_eq!(create("node-1")["allowed"], true, "{}", create("node-1"));
+    // A rule of which Tollgate does not learn.
+    double.refuse(&[("devicetaintrules", 503)]);
+    double.end_watches();
+    let message = |response: &Value| response["status"]["message"].as_str().unwrap_or_default().to_owned();
+    until("interrupted", || {
+        message(&create("node-1")).contains("cannot check this rule against policy four")
+    });
+    let mut stored: Value = serde_json::from_slice(&review("node-1")).expect("JSON");
+    stored["request"]["object"]["metadata"]["name"] = json!("other");
+    double.put(RULES, stored["request"]["object"].clone());
+    let response = create("node-2");
+    assert_eq!(response["allowed"], false, "{response}");
+    assert!(message(&response).contains("the numbers may be too low (as of "), "{response}");
+    // Damage control: a narrower, a weaker and an unchanged rule.
+    let update = |change: &dyn Fn(&mut Value)| {
+        let mut review: Value = serde_json::from_slice(&review("node-1")).expect("JSON");
+        let request = &mut review["request"];
+        request["operation"] = json!("UPDATE");
+        request["oldObject"] = request["object"].clone();
+        change(&mut request["object"]);
+        fixture.send_review(review.to_string().as_bytes())
+    };
+    let allowed: [&dyn Fn(&mut Value); 4] = [
+        &|object| object["spec"]["deviceSelector"]["device"] = json!("gpu-0"),
+        &|object| object["spec"]["taint"]["effect"] = json!("NoSchedule"),
+        &|object| object["spec"]["taint"]["effect"] = json!("None"),
+        &|object| object["metadata"]["labels"] = json!({"a": "b"}),
+    ];
+    for change in allowed {
+        let response = update(change);
+        assert_eq!(response["allowed"], true, "{response}");
+    }
+    let wider = update(&|object| object["spec"]["deviceSelector"] = json!({"driver": "gpu.example.com"}));
+    assert_eq!(wider["allowed"], false, "{wider}");
+    double.refuse(&[]);
+    until("counted again", || {
+        message(&create("node-2")).contains("all rules together taint 8 devices")
+            && create("node-1")["allowed"] == true
+    });
 }
 
 #[test]

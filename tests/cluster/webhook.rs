@@ -43,13 +43,13 @@ impl Webhook {
         std::fs::write(self.folder.0.join("policy.yaml"), text).expect("written");
     }
 
-    /// The reply to a review, whatever it is.
+    /// Sends a review and returns the response.
     pub(crate) fn post(&self, review: &[u8]) -> Reply {
         self.client.post("/validate", review).expect("an answer")
     }
 
     /// The response to a review.
-    pub(crate) fn ask(&self, review: &[u8]) -> Value {
+    pub(crate) fn send_review(&self, review: &[u8]) -> Value {
         let reply = self.post(review);
         assert_eq!(reply.status, 200, "{}", reply.text());
         let answer: Value = serde_json::from_slice(&reply.body).expect("JSON");

@@ -16,7 +16,7 @@ use tollgate_cel::regex;
 use tollgate_cel::{Outcome, Target, check};
 
 const RELEASES: [&str; 5] = ["1.33", "1.34", "1.35", "1.36", "1.37"];
-/// Where the texts of `syntax.jsonl` are from.
+/// The releases whose compilers produced the results in `syntax.jsonl`.
 const COMPILERS: [&str; 2] = ["1.36", "1.37"];
 
 fn rows<T: DeserializeOwned>(text: &str) -> Vec<T> {
@@ -25,7 +25,7 @@ fn rows<T: DeserializeOwned>(text: &str) -> Vec<T> {
         .collect()
 }
 
-fn ask(expression: &str, target: &str, release: &str) -> Outcome {
+fn check_expression(expression: &str, target: &str, release: &str) -> Outcome {
     let target = if target == "derived" { Target::DerivedAttribute } else { Target::Selector };
     check(expression, target, &Profile::named(release).unwrap().cel)
 }
@@ -43,7 +43,7 @@ fn answers_are_those_of_the_servers() {
     let mut asked = 0;
     for row in rows::<Selector>(include_str!("../cel/selectors.jsonl")) {
         for (release, expected) in row.details {
-            let detail = match ask(&row.expression, &row.target, &release) {
+            let detail = match check_expression(&row.expression, &row.target, &release) {
                 Outcome::Accepted { .. } => String::new(),
                 Outcome::CompileError(detail) | Outcome::WrongType(detail) => detail,
                 Outcome::ProgramError(detail) => format!("Internal error: {detail}"),
@@ -90,7 +90,7 @@ fn expressions_have_the_outcome_beside_them() {
     let mut wrong = Vec::new();
     for row in rows::<Expression>(include_str!("../cel/expressions.jsonl")) {
         for (release, expected) in row.outcome.by_release(&RELEASES) {
-            let outcome = match ask(&row.expression, &row.target, release) {
+            let outcome = match check_expression(&row.expression, &row.target, release) {
                 Outcome::Accepted { cost } if expected.starts_with("cost ") => format!("cost {cost}"),
                 Outcome::Accepted { .. } => "accepted".to_owned(),
                 Outcome::CompileError(_) | Outcome::ProgramError(_) if expected == "refused" => {
@@ -128,7 +128,7 @@ fn syntax_errors_are_worded_as_by_the_servers() {
     let mut wrong = Vec::new();
     for row in rows::<Broken>(include_str!("../cel/syntax.jsonl")) {
         for (release, expected) in row.detail.by_release(&COMPILERS) {
-            let outcome = ask(&row.expression, "selector", release);
+            let outcome = check_expression(&row.expression, "selector", release);
             if outcome != Outcome::CompileError(expected.to_owned()) {
                 wrong.push(format!("{:?} {release}: {outcome:?}, not {expected:?}", row.expression));
             }
@@ -166,7 +166,7 @@ fn costs_and_errors_are_those_that_were_recorded() {
     let mut wrong = Vec::new();
     for row in rows::<Recorded>(include_str!("../cel/recorded.jsonl")) {
         for (release, expected) in &row.answers {
-            let answer = match ask(&row.expression, &row.target, release) {
+            let answer = match check_expression(&row.expression, &row.target, release) {
                 Outcome::Accepted { cost } | Outcome::TooComplex { cost } => format!("cost {cost}"),
                 Outcome::CompileError(detail) | Outcome::WrongType(detail) => detail,
                 Outcome::ProgramError(detail) => format!("Internal error: {detail}"),
@@ -202,7 +202,10 @@ struct LiteralRow {
 fn literals_are_read_as_go_reads_them() {
     // Quoted for JSON is quoted for CEL.
     let is_accepted = |expression: String| {
-        !matches!(ask(&expression, "selector", "1.36"), Outcome::CompileError(_) | Outcome::ProgramError(_))
+        !matches!(
+            check_expression(&expression, "selector", "1.36"),
+            Outcome::CompileError(_) | Outcome::ProgramError(_)
+        )
     };
     for row in rows::<LiteralRow>(include_str!("../cel/literals.jsonl")) {
         let (text, valid) = match &row.literal {

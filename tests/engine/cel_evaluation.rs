@@ -124,7 +124,7 @@ fn devices() -> Vec<Device> {
     devices
 }
 
-/// How many single answers agree: true, false or error; and of the errors, those with the same text.
+/// Number of evaluations with the same result (true, false or error), and of errors with the same text.
 #[derive(Clone, Copy, Default)]
 struct Agreement {
     answers: usize,

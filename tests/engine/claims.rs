@@ -13,7 +13,7 @@ use tollgate_document::doc;
 use tollgate_engine::engine::{Attributes, Engine, Labels, Operation};
 use tollgate_engine::rules::RuleSet;
 
-fn said(release: &str, object: &str, old: Option<&str>) -> Vec<String> {
+fn reported_messages(release: &str, object: &str, old: Option<&str>) -> Vec<String> {
     let engine = Engine::new(
         vec![Profile::named(release).expect("a profile")],
         RuleSet::parse("upstream,decoding").expect("origins"),
@@ -61,7 +61,7 @@ fn the_oldest_release_has_its_own_words() {
     let both =
         r#"{"requests":[{"name":"r","exactly":{"deviceClassName":"c"},"firstAvailable":[{"name":"S"}]}]}"#;
     begins(
-        &said("1.33", &claim("v1beta2", both), None),
+        &reported_messages("1.33", &claim("v1beta2", both), None),
         &[
             "spec.devices.requests[0]: Invalid value: \"null\": exactly one of `exactly` or `firstAvailable`",
             "spec.devices.requests[0].firstAvailable[0].deviceClassName: Required value",
@@ -69,11 +69,15 @@ fn the_oldest_release_has_its_own_words() {
         ],
     );
     begins(
-        &said("1.33", &claim("v1beta1", r#"{"constraints":[{}]}"#), None),
+        &reported_messages("1.33", &claim("v1beta1", r#"{"constraints":[{}]}"#), None),
         &["spec.devices.constraints[0].matchAttribute: Required value"],
     );
     begins(
-        &said("1.33", &claim("v1beta1", r#"{"config":[{"opaque":{"driver":"d","parameters":1}}]}"#), None),
+        &reported_messages(
+            "1.33",
+            &claim("v1beta1", r#"{"config":[{"opaque":{"driver":"d","parameters":1}}]}"#),
+            None,
+        ),
         &[
             "spec.devices.config[0].opaque.parameters: Invalid value: \"<value omitted>\": parameters must be a valid",
         ],
@@ -86,7 +90,7 @@ fn declarative_validation_skips_what_an_update_left_unchanged() {
         "constraints":[{"matchAttribute":"/b"}],"config":[{"opaque":{"driver":"A_","parameters":{}}}]}"#;
     let old = template("v1beta1", stored);
     let new = template("v1beta1", &stored.replace("/b", "/c"));
-    let create = said("1.37", &old, None);
+    let create = reported_messages("1.37", &old, None);
     begins(
         &create,
         &[
@@ -97,7 +101,7 @@ fn declarative_validation_skips_what_an_update_left_unchanged() {
         ],
     );
     begins(
-        &said("1.37", &old, Some(&old)),
+        &reported_messages("1.37", &old, Some(&old)),
         &[
             "spec.spec.devices.config[0].opaque.driver: Invalid value: \"A_\": a lowercase RFC 1123 subdomain",
             "spec.spec.devices.constraints[0].matchAttribute: Invalid value: \"\": the domain must not be empty",
@@ -106,7 +110,7 @@ fn declarative_validation_skips_what_an_update_left_unchanged() {
         ],
     );
     begins(
-        &said("1.37", &new, Some(&old)),
+        &reported_messages("1.37", &new, Some(&old)),
         &[
             "spec: Invalid value: {\"Spec\":{\"Devices\":{\"Requests\":[{\"Name\":\"a\",\"Exactly\":{",
             "spec.spec.devices.config[0].opaque.driver: Invalid value: \"A_\": a lowercase RFC 1123 subdomain",
@@ -123,7 +127,7 @@ fn odd_values_are_judged_as_go_does() {
         format!(r#"{{"config":[{{"opaque":{{"driver":"{driver}","parameters":{parameters}}}}}]}}"#)
     };
     begins(
-        &said("1.36", &claim("v1", &config("d", r#"{"a":[1,1e999]}"#)), None),
+        &reported_messages("1.36", &claim("v1", &config("d", r#"{"a":[1,1e999]}"#)), None),
         &[
             "spec.devices.config[0].opaque.parameters: Invalid value: \"<value omitted>\": error parsing data as \
            JSON: json: cannot unmarshal number 1e999 into Go value of type float64",
@@ -131,12 +135,12 @@ fn odd_values_are_judged_as_go_does() {
     );
     // The long s is matched by the case-insensitive expression and is no letter of a lowered name.
     begins(
-        &said("1.37", &claim("v1", &config("\u{17f}", "{}")), None),
+        &reported_messages("1.37", &claim("v1", &config("\u{17f}", "{}")), None),
         &["spec.devices.config[0].opaque.driver: Invalid value: \"\u{17f}\": a lowercase RFC 1123 subdomain"],
     );
     let long = "é".repeat(40);
     begins(
-        &said("1.37", &claim("v1", &config(&long, "{}")), None),
+        &reported_messages("1.37", &claim("v1", &config(&long, "{}")), None),
         &[
             "spec.devices.config[0].opaque.driver: Invalid value: ",
             "spec.devices.config[0].opaque.driver: Too long: may not be more than 63 bytes",
@@ -144,7 +148,11 @@ fn odd_values_are_judged_as_go_does() {
     );
     // A flat request without a class gets no mode, and only hand-written validation minds.
     begins(
-        &said("1.37", &claim("v1beta1", r#"{"requests":[{"name":"r","tolerations":[]}]}"#), None),
+        &reported_messages(
+            "1.37",
+            &claim("v1beta1", r#"{"requests":[{"name":"r","tolerations":[]}]}"#),
+            None,
+        ),
         &[
             "spec.devices.requests[0].exactly.allocationMode: Unsupported value: \"\": supported values: \"All\"",
             "spec.devices.requests[0].exactly.deviceClassName: Required value",
@@ -162,7 +170,7 @@ fn long_lists_are_judged_like_short_ones() {
         requests[7]
     );
     begins(
-        &said("1.34", &claim("v1", &devices), None),
+        &reported_messages("1.34", &claim("v1", &devices), None),
         &[
             "spec.devices.constraints[0].requests[1]: Invalid value: \"r98/x\": must be the name of a request",
             "spec.devices.constraints[0].requests[2]: Invalid value: \"nope\": must be the name of a request",
@@ -171,7 +179,7 @@ fn long_lists_are_judged_like_short_ones() {
         ],
     );
     begins(
-        &said("1.35", &claim("v1", &devices), None),
+        &reported_messages("1.35", &claim("v1", &devices), None),
         &[
             "spec.devices.constraints[0].requests[1]: Invalid value: \"r98/x\": must be the name of a request",
             "spec.devices.constraints[0].requests[2]: Invalid value: \"nope\": must be the name of a request",
@@ -191,10 +199,10 @@ fn derived_attributes_must_be_used_by_their_own_request() {
         (r#"{"matchAttribute":"d/y"}"#, false),
     ] {
         let few = claim("v1", &format!(r#"{{{requests},"constraints":[{constraint}]}}"#));
-        assert_eq!(said("1.37", &few, None).is_empty(), fine, "{constraint}");
+        assert_eq!(reported_messages("1.37", &few, None).is_empty(), fine, "{constraint}");
         // More references than are searched one by one.
         let many = vec![r#"{"matchAttribute":"d/z","requests":["a","a/s"]}"#; 31].join(",");
         let many = claim("v1", &format!(r#"{{{requests},"constraints":[{constraint},{many}]}}"#));
-        assert_eq!(said("1.37", &many, None).is_empty(), fine, "{constraint}");
+        assert_eq!(reported_messages("1.37", &many, None).is_empty(), fine, "{constraint}");
     }
 }

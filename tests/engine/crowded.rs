@@ -40,8 +40,8 @@ fn with_request<T>(object: &str, old: Option<&str>, ask: impl FnOnce(&Attributes
     ask(&attributes, Labels::Unknown)
 }
 
-/// The findings, and how many there are with those that were left out.
-fn judge(policies: &str, object: &str, old: Option<&str>) -> (Vec<Diagnostic>, usize) {
+/// The findings, and their number including omitted ones.
+fn check_object(policies: &str, object: &str, old: Option<&str>) -> (Vec<Diagnostic>, usize) {
     let engine = engine(policies);
     let findings =
         with_request(object, old, |request, labels| engine.validate(request, labels).findings().to_vec());
@@ -49,8 +49,8 @@ fn judge(policies: &str, object: &str, old: Option<&str>) -> (Vec<Diagnostic>, u
     (findings, count)
 }
 
-/// How many findings contain the text.
-fn saying(findings: &[Diagnostic], text: &str) -> usize {
+/// Number of findings that contain the text.
+fn count_containing(findings: &[Diagnostic], text: &str) -> usize {
     findings.iter().filter(|diagnostic| diagnostic.finding.detail.contains(text)).count()
 }
 
@@ -85,19 +85,19 @@ fn a_policy_compares_and_explains_a_bounded_number_of_tolerations() {
     let deny = policy("Toleration", 0, "{deny: [{key: 'gpu.example.com/*'}]}");
     for policies in [&allow, &deny] {
         for (count, compared) in [(50, 50), (4_096, 4_096), (5_000, 4_096)] {
-            let (findings, total) = judge(policies, &tolerating(&list(count, toleration)), None);
+            let (findings, total) = check_object(policies, &tolerating(&list(count, toleration)), None);
             let excess = usize::from(count > compared);
             assert_eq!(total, compared + excess, "{count}");
             let explained = if policies == &allow { "the closest entry" } else { "by deny[0] {key" };
-            assert_eq!(saying(&findings, explained), count.min(100), "{count}");
-            assert!(saying(&findings, "allowed instead") <= 100);
+            assert_eq!(count_containing(&findings, explained), count.min(100), "{count}");
+            assert!(count_containing(&findings, "allowed instead") <= 100);
             let said = format!("has {count} tolerations, but policies check at most 4096 in one object");
             let last = findings.iter().any(|diagnostic| diagnostic.finding.left_out_count() > 0);
-            assert!(excess == 0 || last || saying(&findings, &said) == 1, "{count}: {said}");
+            assert!(excess == 0 || last || count_containing(&findings, &said) == 1, "{count}: {said}");
         }
     }
     let everything = policy("Toleration", 0, "{allow: [{key: '*'}]}");
-    let (findings, total) = judge(&everything, &tolerating(&list(20_000, toleration)), None);
+    let (findings, total) = check_object(&everything, &tolerating(&list(20_000, toleration)), None);
     assert_eq!(total, 1, "what is not compared is not allowed");
     assert_eq!(
         findings.first().expect("a finding").to_string(),
@@ -110,19 +110,19 @@ fn each_action_denies_the_excess_by_itself() {
     let policies = [("Deny", 0), ("Warn", 1), ("Audit", 2)].map(|(action, name)| {
         policy("Toleration", name, &format!("{{action: {action}, allow: [{{key: '*'}}]}}"))
     });
-    let (findings, _) = judge(&policies.concat(), &tolerating(&list(5_000, toleration)), None);
+    let (findings, _) = check_object(&policies.concat(), &tolerating(&list(5_000, toleration)), None);
     let mut levels: Vec<Level> = findings.iter().map(|diagnostic| diagnostic.level).collect();
     levels.sort_unstable();
     assert_eq!(levels, [Level::Audit, Level::Warn, Level::Deny]);
     let unconcerned = policy("Toleration", 0, "{defaults: [{key: a/b, operator: Exists}]}");
-    let (findings, _) = judge(&unconcerned, &tolerating(&list(5_000, toleration)), None);
+    let (findings, _) = check_object(&unconcerned, &tolerating(&list(5_000, toleration)), None);
     assert!(findings.is_empty(), "a policy that denies nothing checks nothing: {findings:?}");
 }
 
 #[test]
 fn many_policies_that_deny_one_toleration_are_not_all_named() {
     let policies: String = (0..40).map(|name| policy("Toleration", name, "{deny: [{key: '*'}]}")).collect();
-    let (findings, total) = judge(&policies, &tolerating(&toleration(0)), None);
+    let (findings, total) = check_object(&policies, &tolerating(&toleration(0)), None);
     assert_eq!((findings.len(), total), (16, 16));
 }
 
@@ -131,15 +131,15 @@ fn stored_violations_beyond_all_explanations_are_excused_and_new_ones_are_not() 
     let allow = policy("Toleration", 0, &format!("{{allow: [{}]}}", near_entries(50)));
     let stored = tolerating(&list(300, toleration));
     let labelled = stored.replace(r#""requests":["#, r#""constraints":[],"requests":["#);
-    let (findings, _) = judge(&allow, &labelled, Some(&stored));
+    let (findings, _) = check_object(&allow, &labelled, Some(&stored));
     assert!(findings.is_empty(), "{findings:?}");
-    let (findings, total) = judge(&allow, &tolerating(&list(302, toleration)), Some(&stored));
+    let (findings, total) = check_object(&allow, &tolerating(&list(302, toleration)), Some(&stored));
     assert_eq!((findings.len(), total), (2, 2), "{findings:?}");
-    assert_eq!(saying(&findings, "the closest entry"), 2);
+    assert_eq!(count_containing(&findings, "the closest entry"), 2);
     let much = tolerating(&list(5_000, toleration));
     let more = tolerating(&list(5_001, toleration));
-    let (findings, _) = judge(&allow, &more, Some(&much));
-    assert_eq!(saying(&findings, "has 5001 tolerations"), 1, "a changed list is not excused");
+    let (findings, _) = check_object(&allow, &more, Some(&much));
+    assert_eq!(count_containing(&findings, "has 5001 tolerations"), 1, "a changed list is not excused");
 }
 
 fn slice(devices: usize, taints: &str) -> String {
@@ -159,9 +159,9 @@ fn a_policy_compares_and_explains_a_bounded_number_of_taints() {
     let deny = policy("Taint", 0, "{deny: [{key: '${driver}/*'}]}");
     for (policies, explained) in [(&allow, "the closest entry"), (&deny, "by deny[0] {key")] {
         for (count, compared) in [(10, 640), (32, 2_048), (100, 2_048)] {
-            let (findings, total) = judge(policies, &slice(64, &list(count, taint)), None);
+            let (findings, total) = check_object(policies, &slice(64, &list(count, taint)), None);
             assert_eq!(total, compared + usize::from(count * 64 > compared), "{count}");
-            assert_eq!(saying(&findings, explained), 100, "{count}");
+            assert_eq!(count_containing(&findings, explained), 100, "{count}");
         }
     }
     let data = policy(
@@ -169,7 +169,7 @@ fn a_policy_compares_and_explains_a_bounded_number_of_taints() {
         0,
         &format!("{{data: [{}]}}", list(500, |number| format!("{{key: '*', schema: {{const: {number}}}}}"))),
     );
-    let (findings, total) = judge(&data, &slice(1, &taint(0)), None);
+    let (findings, total) = check_object(&data, &slice(1, &taint(0)), None);
     assert_eq!((findings.len(), total), (16, 16), "one taint, 500 schemas");
 }
 
@@ -177,8 +177,12 @@ fn a_policy_compares_and_explains_a_bounded_number_of_taints() {
 fn a_key_that_no_server_accepts_is_not_compared() {
     let long = format!(r#"{{"key":"gpu.example.com/{}","effect":"NoSchedule"}}"#, "x".repeat(400));
     for spec in ["{allow: [{key: '*'}]}", "{deny: [{key: 'a/*'}]}"] {
-        let (findings, _) = judge(&policy("Taint", 0, spec), &slice(1, &long), None);
-        assert_eq!(saying(&findings, "a key of 416 bytes is not allowed"), 1, "{spec}: {findings:?}");
+        let (findings, _) = check_object(&policy("Taint", 0, spec), &slice(1, &long), None);
+        assert_eq!(
+            count_containing(&findings, "a key of 416 bytes is not allowed"),
+            1,
+            "{spec}: {findings:?}"
+        );
     }
 }
 
@@ -189,8 +193,11 @@ fn long_patterns_are_matched_with_a_bounded_number_of_keys() {
     let object = slice(32, &list(64, long));
     for (patterns, wildcard, denied) in [(40, "?", true), (2, "?", false), (40, "", false)] {
         let deny = list(patterns, |number| format!("{{key: '*{wildcard}z{}{number}*'}}", "a".repeat(250)));
-        let (findings, _) = judge(&policy("Taint", 0, &format!("{{deny: [{deny}]}}")), &object, None);
-        assert_eq!(saying(&findings, "has 2048 taints, but policies check at most"), usize::from(denied));
+        let (findings, _) = check_object(&policy("Taint", 0, &format!("{{deny: [{deny}]}}")), &object, None);
+        assert_eq!(
+            count_containing(&findings, "has 2048 taints, but policies check at most"),
+            usize::from(denied)
+        );
         assert_eq!(findings.len(), usize::from(denied), "{findings:?}");
     }
 }
@@ -207,14 +214,14 @@ fn a_policy_checks_and_explains_a_bounded_number_of_parameters() {
     let strict = policy("Parameter", 0, &format!("{{schemas: [{schemas}], unknown: Deny}}"));
     for (count, compared) in [(32, 32), (256, 256), (1_000, 256)] {
         let object = claim(&format!(r#""config":[{}]"#, list(count, config)));
-        let (findings, total) = judge(&strict, &object, None);
+        let (findings, total) = check_object(&strict, &object, None);
         assert_eq!(total, compared + usize::from(count > compared), "{count}");
-        assert!(saying(&findings, "supported types") <= 100, "{count}");
+        assert!(count_containing(&findings, "supported types") <= 100, "{count}");
     }
     let lenient = policy("Parameter", 0, &format!("{{schemas: [{schemas}]}}"));
     let object = claim(&format!(r#""config":[{}]"#, list(1_000, config)));
-    let (findings, _) = judge(&lenient, &object, None);
-    assert_eq!(saying(&findings, "has 1000 configurations, but policies check at most 256"), 1);
+    let (findings, _) = check_object(&lenient, &object, None);
+    assert_eq!(count_containing(&findings, "has 1000 configurations, but policies check at most 256"), 1);
 }
 
 #[test]

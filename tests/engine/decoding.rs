@@ -6,7 +6,7 @@ use tollgate_api::profile::{ApiKind, Profile, Version};
 use tollgate_document::doc::{self, Value, ValueKind};
 use tollgate_engine::engine::{DecodedObject, Identity, identify};
 
-/// Runs `check` on every case of every release; it returns what differs.
+/// Runs `check`, which returns the differences, on every case of every release.
 fn every_case(check: impl Fn(&'static str, Value<'_>, Value<'_>) -> Result<bool, String>) -> usize {
     let cases = corpus("cases.jsonl");
     let (mut compared, mut failures) = (0, Vec::new());
@@ -65,7 +65,7 @@ fn texts(verdict: &tollgate_engine::engine::Verdict) -> Vec<String> {
     verdict.findings().iter().map(|diagnostic| diagnostic.finding.detail.to_string()).collect()
 }
 
-/// Fields whose defaults must be the server's, wherever its answer has them.
+/// Fields whose defaults must equal the server's.
 const DEFAULTED: [&str; 4] = ["operator", "allocationMode", "count", "timeAdded"];
 
 #[test]
@@ -89,7 +89,7 @@ fn defaults_are_the_servers() {
     assert!(compared > 1_000, "only {compared} defaulted objects were compared");
 }
 
-/// Every defaulted field of `want` is the same in `got`.
+/// Checks that every defaulted field of `want` is the same in `got`.
 fn compare(want: Value<'_>, got: Value<'_>, at: &str) -> Result<bool, String> {
     match want.kind() {
         ValueKind::Object => {
@@ -123,7 +123,8 @@ fn compare(want: Value<'_>, got: Value<'_>, at: &str) -> Result<bool, String> {
     Ok(true)
 }
 
-/// Times may be written with an offset or a fraction; the server prints them normalised.
+/// True if both scalars are equal. Times may differ in offset and fraction, because the server normalizes
+/// them.
 fn same_scalar(want: &str, got: &str) -> bool {
     let time = |text: &str| tollgate_formats::gotime::parse(text).map(|time| time.seconds).ok();
     want == got || time(want).is_some() && time(want) == time(got)

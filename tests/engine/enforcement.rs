@@ -30,8 +30,8 @@ fn engine(policies: &[String]) -> Engine {
     Engine::new(vec![profile::DEFAULT], rules).with_policies(Arc::new(set))
 }
 
-/// The levels at a time, and from when each finding denies.
-fn judged(engine: &Engine, object: &str, now: &str) -> Vec<(Level, Option<String>)> {
+/// The level of each finding at a time, and the time from which it denies.
+fn levels_at(engine: &Engine, object: &str, now: &str) -> Vec<(Level, Option<String>)> {
     let said = |one: &Diagnostic| {
         let from = one.finding.denied_from.as_deref().map(str::to_owned);
         let text = from.as_ref().map(|from| format!("; will be denied from {from}"));
@@ -52,12 +52,12 @@ fn claim(key: &str) -> String {
 
 const RULE: &str = r#"{"apiVersion":"resource.k8s.io/v1","kind":"DeviceTaintRule","metadata":{"name":"r"},"spec":{"deviceSelector":{},"taint":{"key":"a.example/x","effect":"NoExecute"}}}"#;
 
-/// Warns before the time, and denies from then on.
+/// Asserts that findings are warnings before the time and denials from then on.
 fn assert_changes(engine: &Engine, object: &str) {
-    assert_eq!(judged(engine, object, BEFORE), [(Level::Warn, Some(FROM.to_owned()))]);
-    assert_eq!(judged(engine, object, FROM), [(Level::Deny, None)]);
+    assert_eq!(levels_at(engine, object, BEFORE), [(Level::Warn, Some(FROM.to_owned()))]);
+    assert_eq!(levels_at(engine, object, FROM), [(Level::Deny, None)]);
     // Without a clock, a policy is in force.
-    assert_eq!(judged(engine, object, "now"), [(Level::Deny, None)]);
+    assert_eq!(levels_at(engine, object, "now"), [(Level::Deny, None)]);
 }
 
 #[test]
@@ -81,7 +81,7 @@ fn every_kind_warns_first_and_denies_later() {
         for (action, level) in [("Warn", Level::Warn), ("Audit", Level::Audit)] {
             let other = engine(&[policy(kind, "p", &format!("{spec}, {from}, action: {action}"))]);
             for now in [BEFORE, FROM] {
-                assert_eq!(judged(&other, &object, now), [(level, None)], "{action}");
+                assert_eq!(levels_at(&other, &object, now), [(level, None)], "{action}");
             }
         }
     }
@@ -92,7 +92,7 @@ fn a_lower_level_of_one_field_is_never_announced_as_a_denial() {
     let spec = format!("maxImpact: {{pods: 1}}, onUnknown: Warn, enforceFrom: {FROM}");
     let engine = engine(&[policy("TaintRulePolicy", "p", &spec)]);
     for now in [BEFORE, FROM] {
-        assert_eq!(judged(&engine, RULE, now), [(Level::Warn, None)]);
+        assert_eq!(levels_at(&engine, RULE, now), [(Level::Warn, None)]);
     }
 }
 
@@ -112,7 +112,7 @@ fn what_a_later_policy_allows_counts_from_the_start() {
     {
         for time in [BEFORE, FROM] {
             let levels: Vec<Level> =
-                judged(&both, &claim(key), time).into_iter().map(|(level, _)| level).collect();
+                levels_at(&both, &claim(key), time).into_iter().map(|(level, _)| level).collect();
             assert_eq!(levels, Vec::from_iter(expected), "{key} at {time}");
         }
     }

@@ -1,8 +1,9 @@
 //! Generated objects and what running API servers said of them, with all feature gates on and with default ones.
 //!
 //! They are a hard selection: every difference that was ever found in 100,000 objects, and a sample of the rest. The
-//! numbers below are those of `docs/understand/conformance.md`: a smaller one is written down in both places,
-//! a larger one is a regression. `CONFORMANCE_DIFFS=10 cargo test --test engine generated -- --nocapture` shows differences.
+//! numbers below are those of `docs/understand/conformance.md`: a smaller one is written down in both places, a
+//! larger one is a regression. `CONFORMANCE_DIFFS=10 cargo test --test engine generated -- --nocapture` shows
+//! differences.
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test that cannot read its data has failed")]
 #![expect(
     clippy::disallowed_methods,
@@ -18,7 +19,7 @@ use tollgate_document::doc::{self, Value};
 use tollgate_engine::engine::{Attributes, Engine, Labels, Operation};
 use tollgate_engine::rules::RuleSet;
 
-/// Cases that the server answered, and in how many of them verdict, type and field, or text differ.
+/// Number of compared cases, and how many differ in the verdict, the type and field, or the text.
 #[derive(Default, Debug, PartialEq, Eq)]
 struct Differences {
     cases: usize,
@@ -29,7 +30,7 @@ struct Differences {
 
 type Errors = (BTreeSet<(String, String)>, BTreeSet<String>);
 
-/// What the server said: `[type, field, message]`.
+/// The recorded errors of the server: `[type, field, message]`.
 fn expected(answer: Value<'_>) -> Errors {
     let mut errors = Errors::default();
     for cause in answer.get("causes").items() {

@@ -1,4 +1,4 @@
-//! What Go calls the fields of resource.k8s.io: its error texts name structs and types, so ours must be the same.
+//! Compares the field and type names of resource.k8s.io with Go's, because error messages contain them.
 //!
 //! The table was read from the types of 1.36 and 1.37 by reflection. Every field that either side has is compared.
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test that cannot read its data has failed")]
@@ -20,8 +20,8 @@ const KINDS: [ApiKind; 5] = [
     ApiKind::DeviceClass,
 ];
 
-/// What Go has, but for types that decode themselves.
-fn in_go(release: &str, version: Version) -> BTreeSet<Row> {
+/// The fields of the Go types, except types with their own decoder.
+fn go_fields(release: &str, version: Version) -> BTreeSet<Row> {
     let table = include_str!("../conformance/go-types.tsv");
     let rows = table.lines().filter(|line| !line.starts_with('#')).map(|line| line.split('\t'));
     rows.filter_map(|mut columns| {
@@ -33,8 +33,8 @@ fn in_go(release: &str, version: Version) -> BTreeSet<Row> {
     .collect()
 }
 
-/// What we have.
-fn ours(kinds: &[ApiKind], version: Version, available: Availability) -> BTreeSet<Row> {
+/// The fields in Tollgate's schema.
+fn tollgate_fields(kinds: &[ApiKind], version: Version, available: Availability) -> BTreeSet<Row> {
     let mut rows = BTreeSet::new();
     for kind in kinds {
         visit(fields::root(*kind, version), version, available, &mut rows);
@@ -64,10 +64,10 @@ fn structs_fields_and_types_have_the_names_that_go_prints() {
     for release in ["1.36", "1.37"] {
         let profile = Profile::named(release).expect("a release");
         for version in [Version::V1alpha3, Version::V1beta1, Version::V1beta2, Version::V1] {
-            let expected = in_go(release, version);
+            let expected = go_fields(release, version);
             let has = |kind: &ApiKind| expected.iter().any(|(owner, ..)| owner == kind.name());
             let kinds: Vec<ApiKind> = KINDS.into_iter().filter(has).collect();
-            let found = ours(&kinds, version, profile.fields);
+            let found = tollgate_fields(&kinds, version, profile.fields);
             let missing: Vec<_> = expected.difference(&found).collect();
             let invented: Vec<_> = found.difference(&expected).collect();
             assert!(

@@ -1,8 +1,9 @@
 //! kubectl's YAML beside ours: what kubectl 1.37 made of 7,500 generated texts, recorded from its own packages.
 //!
-//! A `scalar` is one value in a small mapping, with every escape, number, tag, quoting and block style: it has the same
-//! value, or both refuse it. A `layout` is a random arrangement of tokens, or a field hidden behind a character that only
-//! one of the two takes for a line break: what kubectl reads is read alike or refused, and never read as something else.
+//! A `scalar` is one value in a small mapping, with every escape, number, tag, quoting and block style: it has the
+//! same value, or both refuse it. A `layout` is a random arrangement of tokens, or a field hidden behind a character
+//! that only one of the two takes for a line break: what kubectl reads is read alike or refused, and never read as
+//! something else.
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test that cannot read its data has failed")]
 
 use tollgate_document::doc::{self, Value, ValueKind};
@@ -10,30 +11,30 @@ use tollgate_document::source::{self, RefusedBy, shape};
 
 use super::support;
 
-/// A document as text that can be compared. A plain value is no object, whatever it says.
-fn shape(root: Value<'_>) -> String {
+/// A document as text for comparison. A scalar document does not count as an object.
+fn comparable_text(root: Value<'_>) -> String {
     match root.kind() {
         ValueKind::Object | ValueKind::Array => root.to_json(),
         _ => "a plain value".to_owned(),
     }
 }
 
-/// What is read from a text: the documents before the first fault, and whether there was one.
-fn read(text: &str) -> (Vec<String>, bool) {
+/// The documents before the first error, and whether there was an error.
+fn read_documents(text: &str) -> (Vec<String>, bool) {
     let mut documents = Vec::new();
     let Ok(text) = source::decode("f", text.as_bytes().to_vec()) else { return (documents, true) };
     for document in source::documents(&text) {
         match document {
-            Ok(document) => documents.push(shape(document.doc.root())),
+            Ok(document) => documents.push(comparable_text(document.doc.root())),
             Err(_) => return (documents, true),
         }
     }
     (documents, false)
 }
 
-/// Why a case is wrong, if it is.
+/// The difference between the recorded and the actual result, if any.
 fn difference(kind: &str, text: &str, expected: &[String], is_refused: bool) -> Option<String> {
-    let (documents, fault) = read(text);
+    let (documents, fault) = read_documents(text);
     let same = documents.len().min(expected.len());
     let is_wrong = match (is_refused, fault) {
         (true, false) => true,
@@ -58,7 +59,7 @@ fn every_text_is_read_as_kubectl_reads_it_or_refused() {
         let expected: Vec<String> = case
             .get("documents")
             .items()
-            .map(|document| shape(doc::parse(document.str()).expect("JSON").root()))
+            .map(|document| comparable_text(doc::parse(document.str()).expect("JSON").root()))
             .collect();
         let is_refused = case.get("refused").bool() == Some(true);
         let kind = case.get("kind").str();

@@ -1,6 +1,6 @@
-//! Who is let through unjudged: updates that change nothing, and nobody else.
+//! Tests which updates are admitted without validation: those that change nothing, and no others.
 //!
-//! Being deleted is no excuse, nor is a request that says one kind and carries another.
+//! An object that is being deleted is still checked, and so is a request whose kind differs from that of its object.
 #![allow(
     clippy::expect_used,
     clippy::indexing_slicing,
@@ -43,13 +43,13 @@ fn request(group: &str, version: &str, kind: &str, old: &Value, new: &Value) -> 
         "operation": operation, "object": new, "oldObject": old}})
 }
 
-fn ask(engine: &Engine, review: &Value, endpoint: Endpoint) -> Value {
+fn webhook_response(engine: &Engine, review: &Value, endpoint: Endpoint) -> Value {
     let answer = admit(engine, review.to_string().as_bytes(), endpoint, NOW, &Labels::Unknown);
     serde_json::from_slice::<Value>(&answer.expect("a review")).expect("JSON")["response"].clone()
 }
 
 fn allowed(engine: &Engine, review: &Value) -> bool {
-    ask(engine, review, Endpoint::Validate)["allowed"].as_bool().expect("a verdict")
+    webhook_response(engine, review, Endpoint::Validate)["allowed"].as_bool().expect("a verdict")
 }
 
 fn of_kind(version: &str, kind: &str, spec: &Value) -> Value {
@@ -173,13 +173,13 @@ fn a_request_whose_kind_and_object_disagree_is_refused() {
         (group, "v1", ours, &pod, &good("v1")),
     ] {
         let review = request(group, version, kind, old, new);
-        let answer = ask(&engine, &review, Endpoint::Validate);
+        let answer = webhook_response(&engine, &review, Endpoint::Validate);
         assert_eq!(answer["allowed"], json!(false), "{review}");
         let message = answer["status"]["message"].as_str().expect("a message");
         let about = format!("must match request.kind, which is \"{kind}\" in ");
         assert!(message.contains(&about), "{message}");
         assert_eq!(answer["status"]["code"], json!(422));
-        let filled = ask(&engine, &review, Endpoint::Mutate);
+        let filled = webhook_response(&engine, &review, Endpoint::Mutate);
         assert_eq!(filled, json!({"uid": "u", "allowed": true}), "the mutating endpoint never refuses");
     }
     // What is not ours on both sides is not ours to judge, and a review that names no kind is judged by its object.
@@ -195,7 +195,7 @@ fn no_choice_of_rules_lets_a_request_disagree_with_itself() {
     assert!(!allowed(&engine, &review));
 }
 
-/// What an object's owner writes into `metadata.namespace` does not choose the policy.
+/// The namespace in the object's metadata does not determine which policy applies.
 #[test]
 fn the_namespace_of_the_request_counts() {
     let policy = "{apiVersion: tollgate.dev/v1alpha1, kind: TolerationPolicy, metadata: {name: strict}, \

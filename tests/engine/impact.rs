@@ -1,4 +1,4 @@
-//! What rules do, against what they did: `tests/impact/`, see the README there.
+//! Compares computed impacts with recorded ones: `tests/impact/`, see the README there.
 #![allow(
     clippy::expect_used,
     clippy::unwrap_used,
@@ -49,8 +49,8 @@ fn time(text: &str) -> Timestamp {
     gotime::parse(text).expect("a time")
 }
 
-/// What the rule or slice of a manifest will do.
-fn ask<R>(
+/// Computes the impact of the rule or slice in a manifest, and calls `tell` with it.
+fn with_impact<R>(
     state: &Snapshot,
     manifest: &str,
     profile: &str,
@@ -70,7 +70,7 @@ fn ask<R>(
     tell(&change, &impact::assess(query))
 }
 
-/// Seconds after `from`; pods that go at once go at 0.
+/// Seconds from `from` to the eviction; 0 for pods that are evicted immediately.
 fn seconds(outcome: PodOutcome, from: Timestamp) -> Option<f64> {
     let precise = |time: Timestamp| time.seconds as f64 + f64::from(time.nanos) / 1e9;
     match outcome {
@@ -80,8 +80,8 @@ fn seconds(outcome: PodOutcome, from: Timestamp) -> Option<f64> {
     }
 }
 
-/// One recorded condition against the one foreseen. What the controller remembers of earlier evictions is in no
-/// state, so that part of a message is cut off.
+/// Compares a recorded condition with the computed one. The part of the message about earlier evictions is
+/// ignored, because the state does not contain them.
 fn same_condition(what: &str, recorded: &Json, impact: &Impact<'_>, wrong: &mut Vec<String>) {
     let condition = impact.condition.as_ref().expect("1.36 writes a status");
     let text = |name: &str| recorded[name].as_str().expect("a text");
@@ -97,7 +97,7 @@ fn same_condition(what: &str, recorded: &Json, impact: &Impact<'_>, wrong: &mut 
     }
 }
 
-/// Every pod of the recording against what was foreseen for it, from `start` to `end` seconds.
+/// Compares every recorded pod with its computed outcome, from `start` to `end` seconds.
 fn same_pods(
     what: &str,
     result: &Json,
@@ -141,7 +141,7 @@ fn recorded_rules_did_what_is_foreseen() {
         let steps = result["steps"].as_array().unwrap();
         let first_step = steps.first().map_or(f64::INFINITY, |step| step["seconds"].as_f64().unwrap());
         let end = result["condition"]["end"]["seconds"].as_f64().unwrap_or(20.0);
-        ask(&state, &read("rule.yaml"), profile, created, |_, impact| {
+        with_impact(&state, &read("rule.yaml"), profile, created, |_, impact| {
             if result["condition"].is_object() {
                 same_condition(&what, &result["condition"]["first"], impact, &mut wrong);
             } else {
@@ -152,7 +152,7 @@ fn recorded_rules_did_what_is_foreseen() {
         for step in steps {
             let (after, rule) = next_state(&mut state, &result, step, first_step);
             let from = Timestamp { seconds: created.seconds + after as i64, ..created };
-            ask(&state, &rule, profile, from, |change, impact| {
+            with_impact(&state, &rule, profile, from, |change, impact| {
                 let what = format!("{what}, after {after} s");
                 let later = result["condition"]["history"].as_array().unwrap().iter();
                 let mut later = later.filter(|condition| condition["seconds"].as_f64().unwrap() >= after);
@@ -170,7 +170,7 @@ fn recorded_rules_did_what_is_foreseen() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// The state after a step, the moment of the step, and the rule as it then was sent.
+/// Applies a recorded step to the state. Returns its time and the rule as sent.
 fn next_state(state: &mut Snapshot, result: &Json, step: &Json, first_step: f64) -> (f64, String) {
     let stored = result["rule"]["stored"].clone();
     apply(state, &stored);
@@ -223,7 +223,7 @@ fn eviction_times() {
             Some(_) => slice(&case["published"]).to_string(),
             None => rule(case, "asked", &case["taint"]).to_string(),
         };
-        ask(&state, &manifest, profile, time(now), |_, impact| {
+        with_impact(&state, &manifest, profile, time(now), |_, impact| {
             for (pod, expected) in case["expect"].as_object().unwrap() {
                 let found = impact.pods.iter().find(|found| found.name == pod);
                 let found = match found.map(|found| found.outcome) {
@@ -242,7 +242,7 @@ fn eviction_times() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// `+60`, `+0.25`
+/// The time relative to `now` in seconds, such as `+60` or `+0.25`.
 fn after(at: Timestamp, now: Timestamp) -> String {
     let nanos = format!("{:09}", at.nanos);
     let nanos = nanos.trim_end_matches('0');
@@ -275,7 +275,7 @@ fn slice(taints: &Json) -> Json {
     })
 }
 
-/// The objects a case stands for.
+/// The objects that a test case describes.
 fn objects(case: &Json) -> Vec<Json> {
     let mut objects = vec![slice(&case["slice"])];
     if case["sliceTaints"].is_array() {
@@ -361,15 +361,15 @@ fn objects(case: &Json) -> Vec<Json> {
     objects
 }
 
-/// What a snapshot says to a few rules, as text.
-fn answers(state: &Snapshot) -> String {
+/// The impact of some rules on a snapshot, as text.
+fn impact_texts(state: &Snapshot) -> String {
     let selectors =
         [json!({}), json!({"driver": "d0"}), json!({"pool": "p1"}), json!({"device": "x2"}), Json::Null];
     let mut said = String::new();
     for selector in selectors {
         let case = json!({"selector": selector});
         let manifest = rule(&case, "r0", &json!({"key": "k", "effect": "NoExecute"})).to_string();
-        ask(state, &manifest, "1.36", time("2026-01-01T00:00:00Z"), |change, impact| {
+        with_impact(state, &manifest, "1.36", time("2026-01-01T00:00:00Z"), |change, impact| {
             let query = ImpactQuery {
                 snapshot: state,
                 change,
@@ -392,7 +392,7 @@ fn answers(state: &Snapshot) -> String {
     said
 }
 
-/// Objects of a small world: few names, so that they meet and replace each other.
+/// A random object with one of few names, so that objects replace each other.
 fn some_object(draw: &mut impl FnMut(u64) -> u64) -> Json {
     let taint = |effect: &str| json!({"key": "k", "effect": effect, "timeAdded": "2026-01-01T00:00:00Z"});
     let effect = ["None", "NoSchedule", "NoExecute"][draw(3) as usize];
@@ -473,17 +473,21 @@ fn the_order_of_changes_does_not_matter() {
         for object in stored.values().rev() {
             apply(&mut fresh, object);
         }
-        assert_eq!(answers(&watched), answers(&fresh), "seed {seed}");
+        assert_eq!(impact_texts(&watched), impact_texts(&fresh), "seed {seed}");
         let mut emptied = watched.clone();
         for kind in SnapshotKind::ALL {
             emptied.retain(kind, |_, _| false);
         }
-        assert_eq!(answers(&emptied), answers(&Snapshot::new()), "seed {seed}: something stays behind");
+        assert_eq!(
+            impact_texts(&emptied),
+            impact_texts(&Snapshot::new()),
+            "seed {seed}: something stays behind"
+        );
     }
 }
 
-/// What the webhook answers to a rule, if that much is known of the cluster.
-fn answer(cluster: Option<engine::Cluster>, policies: &str, effect: &str) -> Json {
+/// The webhook's response to a rule, with the given knowledge of the cluster.
+fn webhook_response(cluster: Option<engine::Cluster>, policies: &str, effect: &str) -> Json {
     let profile = Profile::named("1.37").unwrap();
     let files = [PolicyFile { name: "p.yaml".to_owned(), text: policies.to_owned() }];
     let set = PolicySet::load(&files, &|_| Err("no files".to_owned())).expect("policies that load");
@@ -514,25 +518,25 @@ fn small() -> Snapshot {
     snapshot(&std::fs::read_to_string(path).expect("a state"))
 }
 
-/// The rule selects a driver only, whatever is known of the cluster.
+/// The finding for a rule that selects only a driver, which does not depend on the cluster state.
 const WHOLE_DRIVER: &str = "spec.deviceSelector.driver: selects every device of the driver; set `pool` or `device` [driver-wide-taint]";
 
 #[test]
 fn every_rule_is_told_what_it_will_do_where_the_cluster_is_known() {
     let cluster = engine::Cluster::fixed(std::sync::Arc::new(small()));
-    let response = answer(Some(cluster.clone()), "", "NoExecute");
+    let response = webhook_response(Some(cluster.clone()), "", "NoExecute");
     assert_eq!(response["allowed"], json!(true));
     let told = "the rule selects 3 devices and evicts 2 pods in 2 namespaces";
     let impact = format!("spec.taint.effect: {told} [taint-rule-impact]");
     assert_eq!(response["warnings"], json!([WHOLE_DRIVER, impact]));
     assert_eq!(response["auditAnnotations"]["impact"], json!(told));
-    let response = answer(Some(cluster), "", "NoSchedule");
+    let response = webhook_response(Some(cluster), "", "NoSchedule");
     assert_eq!(
         response["auditAnnotations"]["impact"],
         json!("the rule selects 3 devices and evicts no pods")
     );
     for nothing in [None, Some(engine::Cluster::watched(|| None))] {
-        let response = answer(nothing, "", "NoExecute");
+        let response = webhook_response(nothing, "", "NoExecute");
         assert_eq!(response["allowed"], json!(true));
         assert_eq!(response["warnings"], json!([WHOLE_DRIVER]));
         assert_eq!(response["auditAnnotations"]["impact"], Json::Null);
@@ -552,11 +556,11 @@ fn an_old_state_is_used_and_named() {
         })
     };
     let holey = engine::Cluster::watched(holey);
-    let response = answer(Some(holey.clone()), "", "NoExecute");
+    let response = webhook_response(Some(holey.clone()), "", "NoExecute");
     let impact = response["auditAnnotations"]["impact"].as_str().unwrap();
     assert!(impact.ends_with("in 2 namespaces (as of 70 s ago, 2 objects unreadable)"), "{impact}");
     // What is not counted may be what exceeds the limit.
-    let response = answer(Some(holey), &policy.replace("pods: 1", "pods: 100"), "NoExecute");
+    let response = webhook_response(Some(holey), &policy.replace("pods: 1", "pods: 100"), "NoExecute");
     assert_eq!(response["allowed"], json!(false), "{response}");
     let message = response["status"]["message"].as_str().unwrap();
     assert!(
@@ -570,7 +574,7 @@ fn an_old_state_is_used_and_named() {
             unreadable_objects: 0,
         })
     };
-    let response = answer(Some(engine::Cluster::watched(watched)), policy, "NoExecute");
+    let response = webhook_response(Some(engine::Cluster::watched(watched)), policy, "NoExecute");
     assert_eq!(response["allowed"], json!(false));
     assert_eq!(response["status"]["code"], json!(403));
     let message = response["status"]["message"].as_str().unwrap();
@@ -582,7 +586,7 @@ fn an_old_state_is_used_and_named() {
     );
     let impact = response["auditAnnotations"]["impact"].as_str().unwrap();
     assert_eq!(impact, "the rule selects 3 devices and evicts 2 pods in 2 namespaces (as of 70 s ago)");
-    let unknown = answer(Some(engine::Cluster::watched(|| None)), policy, "NoExecute");
+    let unknown = webhook_response(Some(engine::Cluster::watched(|| None)), policy, "NoExecute");
     assert_eq!(
         unknown["allowed"],
         json!(false),

@@ -12,7 +12,7 @@ use tollgate_document::source::documents;
 use tollgate_engine::impact::Snapshot;
 use tollgate_engine::impact::other_apis::patches::PatchLayers;
 
-fn told(text: &str, order: impl Fn(&mut Vec<SlicePatch<'_>>)) -> String {
+fn patched_taints_text(text: &str, order: impl Fn(&mut Vec<SlicePatch<'_>>)) -> String {
     let documents: Vec<_> = documents(text).map(|document| document.expect("YAML")).collect();
     let of_kind = |kind: &'static str| {
         documents
@@ -38,13 +38,13 @@ fn told(text: &str, order: impl Fn(&mut Vec<SlicePatch<'_>>)) -> String {
     out
 }
 
-fn check(name: &str) {
+fn check_patch_case(name: &str) {
     let read = |end: &str| {
         let path = format!("{}/tests/patches/{name}.{end}", env!("CARGO_MANIFEST_DIR"));
         std::fs::read_to_string(&path).expect("a fixture")
     };
     let (text, expected) = (read("yaml"), read("expect"));
-    assert_eq!(told(&text, |_| {}), expected);
+    assert_eq!(patched_taints_text(&text, |_| {}), expected);
     // Heap's algorithm, one swap at a time.
     let count = text.matches("kind: ResourceSlicePatch").count();
     let (mut counters, mut depth, mut swaps) = (vec![0_usize; count], 0, Vec::new());
@@ -55,7 +55,11 @@ fn check(name: &str) {
             *counter += 1;
             depth = 0;
             let all = swaps.clone();
-            let found = told(&text, |patches| all.iter().for_each(|(one, other)| patches.swap(*one, *other)));
+            let found = patched_taints_text(&text, |patches| {
+                for (one, other) in &all {
+                    patches.swap(*one, *other);
+                }
+            });
             assert_eq!(found, expected, "after {all:?}");
         } else {
             *counter = 0;
@@ -67,10 +71,10 @@ fn check(name: &str) {
 
 #[test]
 fn the_strongest_of_five_patches_wins_each_key_and_effect() {
-    check("five");
+    check_patch_case("five");
 }
 
 #[test]
 fn one_patch_and_equal_patches_have_an_order_too() {
-    check("one");
+    check_patch_case("one");
 }

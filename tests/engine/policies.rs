@@ -373,7 +373,7 @@ spec:
     );
 }
 
-/// What can match nothing is a mistake: the policy would do nothing, and nobody would notice.
+/// An entry that can match nothing is rejected, because it would silently have no effect.
 #[test]
 fn what_can_match_nothing_is_refused() {
     let table = [
@@ -626,7 +626,7 @@ fn a_thousand_policies_cost_little_more_than_ten() {
     assert!(ratio <= 3.0, "{ratio}");
 }
 
-/// Whom a file refuses does not depend on which other files are loaded.
+/// The verdict of a policy file does not depend on which other files are loaded.
 #[test]
 #[expect(clippy::disallowed_methods, reason = "reads the policies we ship")]
 fn ready_made_policies_do_not_fight() {

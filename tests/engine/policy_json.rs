@@ -1,4 +1,5 @@
-//! JSON that policies speak about, through the engine: keys that Go decoders take for others, and what must not explode.
+//! JSON that policies speak about, through the engine: keys that Go decoders take for others, and what must not
+//! explode.
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test that cannot read its data has failed")]
 
 use std::sync::Arc;
@@ -34,7 +35,7 @@ fn engine(policies: &str, profile: &str) -> Engine {
     Engine::new(vec![Profile::named(profile).expect("a profile")], rules).with_policies(Arc::new(set))
 }
 
-fn judge(engine: &Engine, object: &str, old: Option<&str>) -> Vec<Diagnostic> {
+fn findings_for(engine: &Engine, object: &str, old: Option<&str>) -> Vec<Diagnostic> {
     let object = doc::parse(object).expect("JSON");
     let old = old.map(|old| doc::parse(old).expect("JSON"));
     let admission = Attributes {
@@ -49,14 +50,14 @@ fn judge(engine: &Engine, object: &str, old: Option<&str>) -> Vec<Diagnostic> {
     engine.validate(&admission, Labels::Unknown).findings().to_vec()
 }
 
-/// A class, whose parameters may change.
+/// A class with the given parameters for a driver.
 fn class(driver: &str, parameters: &str) -> String {
     format!(
         r#"{{"apiVersion":"resource.k8s.io/v1","kind":"DeviceClass","metadata":{{"name":"c","resourceVersion":"1"}},"spec":{{"config":[{{"opaque":{{"driver":"{driver}","parameters":{parameters}}}}}]}}}}"#
     )
 }
 
-/// The same with a type.
+/// Parameters with an apiVersion and kind.
 fn typed(rest: &str) -> String {
     format!(r#"{{"apiVersion":"gpu.example.com/v1","kind":"GpuConfig"{rest}}}"#)
 }
@@ -70,7 +71,7 @@ fn odd_keys_in_opaque_parameters_are_refused() {
     for unknown in ["Allow", "Deny"] {
         let engine = engine(&PARAMETERS.replace("UNKNOWN", unknown), "1.37");
         let verdict = |parameters: &str| {
-            let found = judge(&engine, &class("gpu.example.com", parameters), None);
+            let found = findings_for(&engine, &class("gpu.example.com", parameters), None);
             found.iter().any(|diagnostic| diagnostic.level == Level::Deny)
         };
         for odd in [
@@ -99,15 +100,16 @@ fn odd_keys_in_opaque_parameters_are_refused() {
         }
         // Of another driver, the policy says nothing.
         let odd = r#"{"KIND":"GpuConfig","kind":"a","kind":"b"}"#;
-        assert!(judge(&engine, &class("nic.example.com", odd), None).is_empty());
+        assert!(findings_for(&engine, &class("nic.example.com", odd), None).is_empty());
     }
 }
 
 #[test]
 fn odd_keys_say_where_and_why() {
     let engine = engine(&PARAMETERS.replace("UNKNOWN", "Allow"), "1.37");
-    let told =
-        |parameters: &str| messages(&judge(&engine, &class("gpu.example.com", parameters), None)).join("\n");
+    let told = |parameters: &str| {
+        messages(&findings_for(&engine, &class("gpu.example.com", parameters), None)).join("\n")
+    };
     assert_eq!(
         told(r#"{"apiVersion":"gpu.example.com/v1","kind":"Other","kind":"GpuConfig"}"#),
         "spec.config[0].opaque.parameters.kind: key \"kind\" is set twice, and decoders differ in which value they \
@@ -125,11 +127,15 @@ fn odd_keys_have_the_action_of_the_policy_and_ratchet() {
     let policies = PARAMETERS.replace("UNKNOWN", "Allow");
     let warning = engine(&policies.replace("  match:", "  action: Warn\n  match:"), "1.37");
     let odd = class("gpu.example.com", &typed(r#","Sharing":{"strategy":"MPS"}"#));
-    assert!(judge(&warning, &odd, None).iter().all(|diagnostic| diagnostic.level == Level::Warn));
+    assert!(findings_for(&warning, &odd, None).iter().all(|diagnostic| diagnostic.level == Level::Warn));
     let engine = engine(&policies, "1.37");
     let stored = class("gpu.example.com", &typed(r#","sharing":{"strategy":"MPS"},"sharing":{}"#));
     let elsewhere = stored.replace(r#""spec":{"#, r#""spec":{"extendedResourceName":"example.com/gpu","#);
-    assert_eq!(messages(&judge(&engine, &elsewhere, Some(&stored))), [""; 0], "what was stored is excused");
+    assert_eq!(
+        messages(&findings_for(&engine, &elsewhere, Some(&stored))),
+        [""; 0],
+        "what was stored is excused"
+    );
     for changed in [
         typed(r#","sharing":{"strategy":"MPS"},"sharing":{"strategy":"X"}"#),
         typed(r#","sharing":{"strategy":"X"},"sharing":{}"#),
@@ -137,11 +143,11 @@ fn odd_keys_have_the_action_of_the_policy_and_ratchet() {
         typed(r#","Sharing":{"strategy":"MPS"}"#),
     ] {
         let changed = class("gpu.example.com", &changed);
-        assert!(!judge(&engine, &changed, Some(&stored)).is_empty(), "{changed}");
+        assert!(!findings_for(&engine, &changed, Some(&stored)).is_empty(), "{changed}");
     }
     let clean = class("gpu.example.com", &typed(r#","sharing":{}"#));
-    assert!(judge(&engine, &clean, Some(&stored)).is_empty(), "putting it right");
-    assert!(!judge(&engine, &stored, Some(&clean)).is_empty(), "adding a second key is a change");
+    assert!(findings_for(&engine, &clean, Some(&stored)).is_empty(), "putting it right");
+    assert!(!findings_for(&engine, &stored, Some(&clean)).is_empty(), "adding a second key is a change");
 }
 
 #[test]
@@ -153,7 +159,7 @@ fn odd_keys_of_a_driver_that_is_not_known_count_if_they_may_be_known_ones() {
             r#"{{"apiVersion":"cdi.k8s.io/v1alpha1","kind":"ResourceClaim","metadata":{{"name":"c"}},"spec":{{"resourceClassName":"x","parameters":{parameters}}}}}"#
         )
     };
-    let found = |parameters: &str| judge(&engine, &claim(parameters), None);
+    let found = |parameters: &str| findings_for(&engine, &claim(parameters), None);
     assert!(found(r#"{"kind":"a","KIND":"b"}"#).is_empty());
     assert!(!found(r#"{"apiVersion":"gpu.example.com/v1","kind":"Other","KIND":"GpuConfig"}"#).is_empty());
 }
@@ -183,14 +189,15 @@ spec:
         ("health", r#"{"celsius":90,"Celsiu\u017f":150}"#),
         ("free", r#"{"a":{"b":1,"b":2}}"#),
     ] {
-        assert!(!judge(&engine, &slice(key, data), None).is_empty(), "{key} {data}");
+        assert!(!findings_for(&engine, &slice(key, data), None).is_empty(), "{key} {data}");
     }
     for (key, data) in [("health", r#"{"celsius":90,"x":{"Celsius":150}}"#), ("other", r#"{"a":1,"a":2}"#)] {
-        assert!(judge(&engine, &slice(key, data), None).is_empty(), "{key} {data}");
+        assert!(findings_for(&engine, &slice(key, data), None).is_empty(), "{key} {data}");
     }
 }
 
-/// What a stored value has wrong excuses the same of the same value, however much of it can be said.
+/// A violation in a stored value excuses only the same violation of the same value, even if the list of
+/// violations is truncated.
 #[test]
 fn stored_faults_excuse_no_other_value() {
     let engine = engine(
@@ -206,7 +213,7 @@ fn stored_faults_excuse_no_other_value() {
         )
     };
     let denies = |new: &str, old: &str| {
-        judge(&engine, new, Some(old)).iter().any(|diagnostic| diagnostic.level == Level::Deny)
+        findings_for(&engine, new, Some(old)).iter().any(|diagnostic| diagnostic.level == Level::Deny)
     };
     let labels = |count: usize| {
         let all: Vec<String> = (0..count).map(|number| format!(r#""l{number}":1"#)).collect();
@@ -229,7 +236,7 @@ fn stored_faults_excuse_no_other_value() {
     assert!(denies(&unknown("2"), &unknown("1")));
 }
 
-/// A policy of each kind whose expressions look into the parameters of a class or the data of a taint.
+/// A policy of each kind whose expressions read the parameters of a class or the data of a taint.
 fn looking(kind: &str, rest: &str) -> String {
     format!("{{apiVersion: tollgate.dev/v1alpha1, kind: {kind}, metadata: {{name: p}}, spec: {{{rest}}}}}\n")
 }
@@ -265,14 +272,14 @@ fn expressions_see_the_parameters_that_a_driver_sees() {
             r#"{"sharing":"a","x":{"k":1,"k":2}}"#,
             "{\"sharing\":\"a\",\"x\":{\"k\":1,\"\u{212a}\":2}}",
         ] {
-            let found = judge(&engine, &class("gpu.example.com", odd), None);
+            let found = findings_for(&engine, &class("gpu.example.com", odd), None);
             assert!(found.iter().any(|diagnostic| diagnostic.level == Level::Deny), "{policies}{odd}");
             let stored = class("gpu.example.com", odd);
             let other = stored.replace(r#""config":["#, r#""selectors":[],"config":["#);
-            let message = messages(&judge(&engine, &other, Some(&stored)));
+            let message = messages(&findings_for(&engine, &other, Some(&stored)));
             assert!(message.iter().all(|text| !text.contains("Go decoders")), "stored: {message:?}");
             let ordered = r#"{"sharing":"a","z":1}"#;
-            assert_eq!(messages(&judge(&engine, &class("gpu.example.com", ordered), None)), [""; 0]);
+            assert_eq!(messages(&findings_for(&engine, &class("gpu.example.com", ordered), None)), [""; 0]);
         }
     }
     // Names mean something else where no expression looks into parameters.
@@ -282,9 +289,9 @@ fn expressions_see_the_parameters_that_a_driver_sees() {
         "1.37",
     );
     let named = class("gpu.example.com", r#"{"Name":"x","name":"y"}"#);
-    assert_eq!(messages(&judge(&engine, &named, None)), [""; 0]);
+    assert_eq!(messages(&findings_for(&engine, &named, None)), [""; 0]);
     let twice = class("gpu.example.com", r#"{"a":"x","a":"y"}"#);
-    assert_eq!(judge(&engine, &twice, None).len(), 1, "no decoder means that");
+    assert_eq!(findings_for(&engine, &twice, None).len(), 1, "no decoder means that");
 }
 
 #[test]
@@ -298,9 +305,9 @@ fn expressions_see_the_data_of_taints_that_others_see() {
                 r#"{{"apiVersion":"resource.k8s.io/v1beta2","kind":"DeviceTaintRule","metadata":{{"name":"r"}},"spec":{{"deviceSelector":{{"driver":"d"}},"taint":{{"key":"a/b","effect":"None","data":{data}}}}}}}"#
             )
         };
-        assert_eq!(messages(&judge(&engine, &rule(r#"{"level":"low"}"#), None)), [""; 0]);
+        assert_eq!(messages(&findings_for(&engine, &rule(r#"{"level":"low"}"#), None)), [""; 0]);
         for odd in [r#"{"level":"low","Level":"high"}"#, r#"{"level":"low","level":"high"}"#] {
-            let found = messages(&judge(&engine, &rule(odd), None));
+            let found = messages(&findings_for(&engine, &rule(odd), None));
             assert!(found.iter().any(|text| text.contains("spec.taint.data")), "{kind} {odd}: {found:?}");
         }
     }

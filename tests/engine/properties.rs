@@ -47,7 +47,7 @@ fn quoted(text: &str) -> String {
     out
 }
 
-/// A small generator of choices; proptest supplies the seed and shrinks it.
+/// A pseudorandom number generator; proptest supplies and shrinks the seed.
 struct Dice(u64);
 
 impl Dice {
@@ -80,7 +80,8 @@ const ODD_LEAVES: &[&str] = &[
     "\"NoExecute\"",
 ];
 
-/// Damages one place: a leaf replaced, a member dropped, doubled or renamed, an item doubled.
+/// Damages a document at one position: replaces a leaf, drops, duplicates or renames a member, or duplicates
+/// an item.
 fn damage(tree: &mut Tree, dice: &mut Dice) {
     match tree {
         Tree::Leaf(leaf) => ODD_LEAVES[dice.roll(ODD_LEAVES.len())].clone_into(leaf),
@@ -108,7 +109,7 @@ fn damage(tree: &mut Tree, dice: &mut Dice) {
     }
 }
 
-/// Four devices of one make.
+/// A slice with four devices of the same model.
 const REPEATING_SLICE: &str = r#"{"apiVersion":"resource.k8s.io/v1","kind":"ResourceSlice","metadata":{"name":"node-1"},
 "spec":{"driver":"gpu.example.com","pool":{"name":"node-1","generation":1,"resourceSliceCount":1},"nodeName":"node-1","devices":[
 {"name":"gpu-0","attributes":{"gpu.example.com/model":{"string":"a100"},"uuid":{"string":"u-0"},"sdk":{"version":"1.2.3"}},"capacity":{"memory":{"value":"80Gi"}},"taints":[{"key":"gpu.example.com/hot","value":"0","effect":"NoSchedule","timeAdded":"2026-01-01T00:00:00Z"},{"key":"gpu.example.com/old","effect":"NoExecute","timeAdded":"2026-01-01T00:00:00Z"}]},
@@ -116,7 +117,7 @@ const REPEATING_SLICE: &str = r#"{"apiVersion":"resource.k8s.io/v1","kind":"Reso
 {"name":"gpu-2","attributes":{"gpu.example.com/model":{"string":"a100"},"uuid":{"string":"u-2"},"sdk":{"version":"1.2.3"}},"capacity":{"memory":{"value":"80Gi"}},"taints":[{"key":"gpu.example.com/hot","value":"0","effect":"NoSchedule","timeAdded":"2026-01-01T00:00:00Z"},{"key":"gpu.example.com/old","effect":"NoExecute","timeAdded":"2026-01-01T00:00:00Z"}]},
 {"name":"gpu-3","attributes":{"gpu.example.com/model":{"string":"a100"},"uuid":{"string":"u-3"},"sdk":{"version":"1.2.3"}},"capacity":{"memory":{"value":"80Gi"}},"taints":[{"key":"gpu.example.com/hot","value":"1","effect":"NoSchedule","timeAdded":"2026-01-01T00:00:00Z"},{"key":"gpu.example.com/old","effect":"NoExecute","timeAdded":"2026-01-01T00:00:00Z"}]}]}}"#;
 
-/// A claim without fault; whether it may have admin access depends on its namespace.
+/// A valid claim. Whether it may use admin access depends on its namespace.
 const CLAIM: &str = r#"{"apiVersion":"resource.k8s.io/v1","kind":"ResourceClaim","metadata":{"name":"train","namespace":"ml"},
 "spec":{"devices":{"requests":[
 {"name":"gpu","exactly":{"deviceClassName":"gpu.example.com","allocationMode":"ExactCount","count":2,"adminAccess":true,"selectors":[{"cel":{"expression":"device.driver == 'gpu.example.com'"}}],"tolerations":[{"key":"gpu.example.com/hot","operator":"Exists","effect":"NoSchedule"},{"key":"gpu.example.com/old","operator":"Equal","value":"yes","effect":"NoExecute","tolerationSeconds":600}]}},
@@ -124,7 +125,7 @@ const CLAIM: &str = r#"{"apiVersion":"resource.k8s.io/v1","kind":"ResourceClaim"
 "constraints":[{"requests":["gpu","nic"],"matchAttribute":"gpu.example.com/numa"}],
 "config":[{"requests":["gpu"],"opaque":{"driver":"gpu.example.com","parameters":{"kind":"x"}}}]}}}"#;
 
-/// The members one in the other by those names; `None` if there is none.
+/// The nested member with this path of names; `None` if it does not exist.
 fn part<'t>(object: &'t mut Tree, names: &[&str]) -> Option<&'t mut Tree> {
     names.iter().try_fold(object, |tree, name| {
         let Tree::Object(members) = tree else { return None };
@@ -145,15 +146,15 @@ fn engine(profiles: &[&'static Profile]) -> Engine {
     .exactly()
 }
 
-/// Everything a judgement says, as text.
-fn said(verdict: &Verdict) -> String {
+/// All findings of a verdict as text.
+fn findings_text(verdict: &Verdict) -> String {
     let lines: Vec<String> = verdict.findings().iter().map(|diagnostic| format!("{diagnostic:?}")).collect();
     lines.join("\n")
 }
 
-/// How many steps of a path are left where the document ends. Of duplicate keys the one that leads furthest counts:
-/// the server merges them.
-fn left(at: Value<'_>, steps: &[&Name]) -> usize {
+/// Number of path steps that remain where the document ends. For duplicate keys, the one that leads furthest
+/// counts, because the server merges them.
+fn steps_left(at: Value<'_>, steps: &[&Name]) -> usize {
     let Some((step, rest)) = steps.split_first() else { return 0 };
     let next: Vec<Value<'_>> = match step {
         Name::Index(index) => at.items().nth(*index).into_iter().collect(),
@@ -161,7 +162,7 @@ fn left(at: Value<'_>, steps: &[&Name]) -> usize {
             at.members().filter(|(key, _)| key.text() == &**name).map(|(_, value)| value).collect()
         }
     };
-    next.into_iter().map(|value| left(value, rest)).min().unwrap_or(steps.len())
+    next.into_iter().map(|value| steps_left(value, rest)).min().unwrap_or(steps.len())
 }
 
 proptest! {
@@ -189,10 +190,10 @@ proptest! {
             let engine = engine(profile::ALL);
             let first = engine.validate(&attributes(doc.root()), Labels::Unknown);
             let second = engine.validate(&attributes(doc.root()), Labels::Unknown);
-            assert_eq!(said(&first), said(&second));
+            assert_eq!(findings_text(&first), findings_text(&second));
             for diagnostic in first.findings() {
                 let steps: Vec<&Name> = diagnostic.finding.at.user_steps().collect();
-                let left = left(doc.root().get("object"), &steps);
+                let left = steps_left(doc.root().get("object"), &steps);
                 // A missing field may be named, with what it would hold: never more than that.
                 assert!(left <= 3, "{diagnostic} leads nowhere in {damaged}");
             }
@@ -231,7 +232,7 @@ proptest! {
             let profile = profile::ALL[dice.roll(profile::ALL.len())];
             let engine = engine(&[profile]);
             let (fast, whole) = (engine.validate(&attributes(doc.root()), Labels::Unknown), engine.validate(&attributes(copy.root()), Labels::Unknown));
-            prop_assert_eq!(said(&fast), said(&whole), "{}: {}", profile.name, case);
+            prop_assert_eq!(findings_text(&fast), findings_text(&whole), "{}: {}", profile.name, case);
         }
     }
 

@@ -1,4 +1,5 @@
-//! The same manifest applied again: tolerations that a policy added to a stored claim are put back, and nothing else is.
+//! The same manifest applied again: tolerations that a policy added to a stored claim are put back, and nothing else
+//! is.
 #![allow(
     clippy::expect_used,
     clippy::indexing_slicing,
@@ -33,8 +34,8 @@ fn engine(profile: &str, policy: &str) -> Engine {
     engine.with_policies(Arc::new(set))
 }
 
-/// The answer, with the patch decoded.
-fn ask(engine: &Engine, endpoint: Endpoint, old: &Value, new: &Value) -> Value {
+/// The webhook's response, with the patch decoded.
+fn webhook_response(engine: &Engine, endpoint: Endpoint, old: &Value, new: &Value) -> Value {
     let (group, version) = new["apiVersion"].as_str().expect("text").split_once('/').expect("a group");
     let kind = json!({"group": group, "version": version, "kind": new["kind"]});
     let operation = if old.is_null() { "CREATE" } else { "UPDATE" };
@@ -52,8 +53,8 @@ fn ask(engine: &Engine, endpoint: Endpoint, old: &Value, new: &Value) -> Value {
     answer
 }
 
-/// RFC 6902, as far as we use it.
-fn patched(object: &Value, patch: &Value) -> Value {
+/// Applies a JSON Patch; supports only the operations that Tollgate uses.
+fn apply_patch(object: &Value, patch: &Value) -> Value {
     let mut object = object.clone();
     for operation in patch.as_array().into_iter().flatten() {
         let (parent, name) = operation["path"].as_str().expect("a path").rsplit_once('/').expect("a pointer");
@@ -112,23 +113,28 @@ fn the_second_apply_of_the_same_file_changes_nothing() {
         for kind in ["ResourceClaim", "ResourceClaimTemplate"] {
             for (first, second) in [(&Value::Null, &own), (&own, &json!([])), (&own, &Value::Null)] {
                 let manifest = object(version, kind, &requests(version, first, second));
-                let created = ask(&engine, Endpoint::Mutate, &Value::Null, &manifest);
+                let created = webhook_response(&engine, Endpoint::Mutate, &Value::Null, &manifest);
                 assert_eq!(
                     created["patch"].as_array().map(Vec::len),
                     Some(3),
                     "{profile} {version} {kind}: {created}"
                 );
-                let stored = patched(&manifest, &created["patch"]);
-                let again = ask(&engine, Endpoint::Mutate, &stored, &manifest);
-                assert_eq!(patched(&manifest, &again["patch"]), stored, "{profile} {version} {kind}");
+                let stored = apply_patch(&manifest, &created["patch"]);
+                let again = webhook_response(&engine, Endpoint::Mutate, &stored, &manifest);
+                assert_eq!(apply_patch(&manifest, &again["patch"]), stored, "{profile} {version} {kind}");
                 assert_eq!(again["patch"], created["patch"], "the same, and no more");
                 assert_eq!(
                     again["warnings"],
                     json!(["the spec is immutable: restored 3 tolerations that this update omits"])
                 );
-                let third = ask(&engine, Endpoint::Mutate, &stored, &stored);
+                let third = webhook_response(&engine, Endpoint::Mutate, &stored, &stored);
                 assert_eq!((third.get("patch"), third.get("warnings")), (None, None), "idempotent");
-                let verdict = ask(&engine, Endpoint::Validate, &stored, &patched(&manifest, &again["patch"]));
+                let verdict = webhook_response(
+                    &engine,
+                    Endpoint::Validate,
+                    &stored,
+                    &apply_patch(&manifest, &again["patch"]),
+                );
                 assert_eq!(verdict["allowed"], json!(true));
             }
         }
@@ -141,16 +147,16 @@ fn what_a_user_has_not_written_is_compared_as_the_server_fills_it_in() {
     let claim = |exactly: Value| object("v1", "ResourceClaim", &json!([{"name": "r", "exactly": exactly}]));
     let manifest =
         claim(json!({"deviceClassName": "gpu", "tolerations": [{"key": "x/y", "effect": "NoSchedule"}]}));
-    let created = ask(&engine, Endpoint::Mutate, &Value::Null, &manifest);
-    let stored = patched(&manifest, &created["patch"]);
-    let again = ask(&engine, Endpoint::Mutate, &stored, &manifest);
-    assert_eq!(patched(&manifest, &again["patch"]), stored);
+    let created = webhook_response(&engine, Endpoint::Mutate, &Value::Null, &manifest);
+    let stored = apply_patch(&manifest, &created["patch"]);
+    let again = webhook_response(&engine, Endpoint::Mutate, &stored, &manifest);
+    assert_eq!(apply_patch(&manifest, &again["patch"]), stored);
     assert_eq!(again["warnings"].as_array().map(Vec::len), Some(1));
     // In the middle, and before one that is to be filled in.
     let others = json!([{"key": "a/b", "operator": "Exists"}, {"key": "x/y", "effect": "NoSchedule", "operator": "Equal"}]);
     let stored = claim(body(&others));
-    let again = ask(&engine, Endpoint::Mutate, &stored, &manifest);
-    assert_eq!(patched(&manifest, &again["patch"]), {
+    let again = webhook_response(&engine, Endpoint::Mutate, &stored, &manifest);
+    assert_eq!(apply_patch(&manifest, &again["patch"]), {
         let mut whole = stored.clone();
         whole["spec"]["devices"]["requests"][0]["exactly"]["tolerations"] = json!([
             {"key": "a/b", "operator": "Exists"}, {"key": "x/y", "operator": "Equal", "effect": "NoSchedule"}]);
@@ -168,8 +174,8 @@ fn only_tolerations_that_are_missing_are_put_back() {
             |tolerations: &Value| object("v1", "ResourceClaim", &requests("v1", tolerations, &Value::Null));
         for lacking in [json!([]), Value::Null, json!([stored[0]]), json!([stored[1]])] {
             let new = with(&lacking);
-            let answer = ask(&engine, Endpoint::Mutate, &old, &new);
-            assert_eq!(patched(&new, &answer["patch"]), old, "{lacking}");
+            let answer = webhook_response(&engine, Endpoint::Mutate, &old, &new);
+            assert_eq!(apply_patch(&new, &answer["patch"]), old, "{lacking}");
         }
         let mut renamed = with(&Value::Null);
         renamed["spec"]["devices"]["requests"][0]["name"] = json!("other");
@@ -197,21 +203,21 @@ fn only_tolerations_that_are_missing_are_put_back() {
             with(&json!([stored[0], stored[0]])),
             with(&json!([stored[0], stored[1], stored[1]])),
         ] {
-            let answer = ask(&engine, Endpoint::Mutate, &old, &other);
+            let answer = webhook_response(&engine, Endpoint::Mutate, &old, &other);
             assert_eq!((answer.get("patch"), answer.get("warnings")), (None, None), "{other}");
             assert_eq!(answer["allowed"], json!(true), "the mutating endpoint never refuses");
         }
     }
 }
 
-/// What is stored is stored, however many there are.
+/// Stored tolerations are restored even if there are more than the limit.
 #[test]
 fn more_than_sixteen_are_put_back_too() {
     let many: Vec<Value> = (0..20).map(|n| json!({"key": format!("x/k{n}"), "operator": "Exists"})).collect();
     let old = object("v1", "ResourceClaim", &requests("v1", &json!(many), &Value::Null));
     let new = object("v1", "ResourceClaim", &requests("v1", &json!(many[..15]), &Value::Null));
-    let answer = ask(&engine("1.37", POLICY), Endpoint::Mutate, &old, &new);
-    assert_eq!(patched(&new, &answer["patch"]), old);
+    let answer = webhook_response(&engine("1.37", POLICY), Endpoint::Mutate, &old, &new);
+    assert_eq!(apply_patch(&new, &answer["patch"]), old);
     assert_eq!(answer["patch"].as_array().map(Vec::len), Some(5));
     let warnings = answer["warnings"].as_array().expect("a warning");
     assert!(warnings.iter().all(|text| text.as_str().expect("text").chars().count() <= 120));

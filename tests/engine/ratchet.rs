@@ -1,4 +1,4 @@
-//! Updates: of documented limits and lints only what the update itself makes wrong is told.
+//! Tests that for updates, documented limits and lints report only problems that the update introduces.
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test that cannot read its data has failed")]
 
 use tollgate_api::profile;
@@ -9,10 +9,10 @@ use tollgate_engine::rules::RuleSet;
 const TAINT: &str = r#""taint":{"key":"example.com/a","effect":"NoSchedule"}"#;
 
 fn rules_told(spec_of_old: &str, spec_of_new: &str) -> Vec<&'static str> {
-    told("documented,lint", spec_of_old, spec_of_new)
+    reported_rules("documented,lint", spec_of_old, spec_of_new)
 }
 
-fn told(origins: &str, spec_of_old: &str, spec_of_new: &str) -> Vec<&'static str> {
+fn reported_rules(origins: &str, spec_of_old: &str, spec_of_new: &str) -> Vec<&'static str> {
     let object = |spec: &str| {
         format!(
             r#"{{"apiVersion":"resource.k8s.io/v1","kind":"ResourceSlice","metadata":{{"name":"a","resourceVersion":"1"}},
@@ -119,6 +119,6 @@ fn a_new_device_is_not_excused_by_the_stored_one_that_it_repeats() {
     };
     let (one, two) = (device("a"), [device("a"), device("b")].join(","));
     let (one, two) = (format!(r#""devices":[{one}]"#), format!(r#""devices":[{two}]"#));
-    assert_eq!(told("upstream", &one, &one), [""; 0]);
-    assert_eq!(told("upstream", &one, &two), ["taint-key"]);
+    assert_eq!(reported_rules("upstream", &one, &one), [""; 0]);
+    assert_eq!(reported_rules("upstream", &one, &two), ["taint-key"]);
 }

@@ -10,8 +10,9 @@ use tollgate_document::source::documents;
 use tollgate_engine::impact::other_apis::replacement::{ReplacementInput, forecast_replacements};
 use tollgate_formats::gotime;
 
-/// One line per process group: what is said of it, and the clock times of being detected, marked and replaced.
-fn told(now: &str, takes: i64, changes: &[(&str, &str)]) -> String {
+/// One line for each process group: its description, and the times at which it is detected, marked and
+/// replaced.
+fn describe_groups(now: &str, takes: i64, changes: &[(&str, &str)]) -> String {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/replacement/cluster.yaml");
     let mut text = std::fs::read_to_string(path).expect("the fixture");
     for (from, to) in changes {
@@ -71,7 +72,7 @@ fn the_example_of_the_document_takes_3000_seconds() {
     ] {
         let expected =
             format!("storage-1 {condition} 12:00:00 12:20:00 12:50:00 by example.org/disconnected");
-        assert_eq!(line(&told(now, 0, &[ROOM]), "storage-1"), expected, "{now}");
+        assert_eq!(line(&describe_groups(now, 0, &[ROOM]), "storage-1"), expected, "{now}");
     }
 }
 
@@ -84,20 +85,20 @@ storage-3 NodeTaintDetected 12:00:00 13:00:00 13:30:00 by *
 storage-2 NodeTaintDetected 12:00:00 14:00:00 14:30:00 by example.org/maintenance
 note: pod sample-storage-6: node gone is not in the cluster state
 ";
-    assert_eq!(told("12:00:00", 0, &[ROOM]), expected);
+    assert_eq!(describe_groups("12:00:00", 0, &[ROOM]), expected);
     // In another order, too: the wildcard first.
     let (first, last) = (
         "      - key: \"example.org/maintenance\"\n        durationInSeconds: 7200\n",
         "      - key: \"*\"\n        durationInSeconds: 3600\n",
     );
     let swapped = [ROOM, (first, ""), (last, &format!("{last}{first}"))];
-    assert_eq!(told("12:00:00", 0, &swapped), expected);
+    assert_eq!(describe_groups("12:00:00", 0, &swapped), expected);
 }
 
 #[test]
 fn there_is_room_for_so_many_at_once() {
     // One at a time, each takes ten minutes.
-    let one = told("12:00:00", 600, &[]);
+    let one = describe_groups("12:00:00", 600, &[]);
     assert_eq!(
         line(&one, "storage-1"),
         "storage-1 NodeTaintDetected 12:00:00 12:20:00 12:50:00 by example.org/disconnected"
@@ -107,22 +108,23 @@ fn there_is_room_for_so_many_at_once() {
         "storage-4 NodeTaintDetected 11:00:00 12:20:00 13:00:00 by example.org/disconnected waits"
     );
     assert_eq!(line(&one, "storage-3"), "storage-3 NodeTaintDetected 12:00:00 13:00:00 13:30:00 by *");
-    let two = told("12:00:00", 600, &[("maxConcurrentReplacements: 1", "maxConcurrentReplacements: 2")]);
+    let two =
+        describe_groups("12:00:00", 600, &[("maxConcurrentReplacements: 1", "maxConcurrentReplacements: 2")]);
     assert_eq!(
         line(&two, "storage-4"),
         "storage-4 NodeTaintDetected 11:00:00 12:20:00 12:50:00 by example.org/disconnected"
     );
     // How long they take is not known: then it is said that they wait, and for what.
-    let unknown = told("12:00:00", 0, &[]);
+    let unknown = describe_groups("12:00:00", 0, &[]);
     assert!(line(&unknown, "storage-4").ends_with("12:50:00 by example.org/disconnected waits"), "{unknown}");
     assert!(unknown.contains("note: at most 1 at a time"), "{unknown}");
     // Nobody says how many: one.
-    assert_eq!(told("12:00:00", 600, &[("      maxConcurrentReplacements: 1\n", "")]), one);
+    assert_eq!(describe_groups("12:00:00", 600, &[("      maxConcurrentReplacements: 1\n", "")]), one);
 }
 
 #[test]
 fn what_is_overdue_is_replaced_now() {
-    let late = told("15:00:00", 0, &[ROOM]);
+    let late = describe_groups("15:00:00", 0, &[ROOM]);
     assert_eq!(
         line(&late, "storage-1"),
         "storage-1 NodeTaintReplacing 12:00:00 12:20:00 15:00:00 by example.org/disconnected"
@@ -137,7 +139,7 @@ fn what_the_operator_wrote_down_counts() {
         "status:\n  processGroups:\n  - processGroupID: storage-1\n    \
                    processGroupConditions: [{type: NodeTaintReplacing, timestamp: 1767270600}]\nspec:\n  automationOptions:",
     );
-    let found = told("12:31:00", 0, &[ROOM, marked]);
+    let found = describe_groups("12:31:00", 0, &[ROOM, marked]);
     assert_eq!(
         line(&found, "storage-1"),
         "storage-1 NodeTaintReplacing 12:00:00 12:30:00 13:00:00 by example.org/disconnected"
@@ -147,7 +149,7 @@ fn what_the_operator_wrote_down_counts() {
         "status:\n  processGroups:\n  - processGroupID: log-1\n    \
                     removalTimestamp: \"2026-01-01T12:00:00Z\"\nspec:\n  automationOptions:",
     );
-    let found = told("12:45:00", 600, &[removed]);
+    let found = describe_groups("12:45:00", 600, &[removed]);
     assert_eq!(
         line(&found, "storage-1"),
         "storage-1 NodeTaintReplacing 12:00:00 12:20:00 12:55:00 by example.org/disconnected waits"
@@ -159,7 +161,7 @@ fn a_taint_without_a_time_counts_from_its_detection() {
     let timeless = ("effect: NoSchedule, timeAdded: \"2026-01-01T12:00:00Z\"", "effect: NoSchedule");
     // Nobody has detected it yet: now, at the earliest.
     assert_eq!(
-        line(&told("12:10:00", 0, &[ROOM, timeless]), "storage-1"),
+        line(&describe_groups("12:10:00", 0, &[ROOM, timeless]), "storage-1"),
         "storage-1 NodeTaintDetected 12:10:00 12:30:00 13:00:00 by example.org/disconnected"
     );
     let status = |conditions: &str| {
@@ -168,7 +170,10 @@ fn a_taint_without_a_time_counts_from_its_detection() {
     };
     let told_with = |conditions: &str| {
         let status = status(conditions);
-        line(&told("12:31:00", 0, &[ROOM, timeless, ("spec:\n  automationOptions:", &status)]), "storage-1")
+        line(
+            &describe_groups("12:31:00", 0, &[ROOM, timeless, ("spec:\n  automationOptions:", &status)]),
+            "storage-1",
+        )
     };
     // 12:05:00, and marked at 12:30:00.
     let (detected, marked) = (
@@ -197,7 +202,7 @@ fn a_taint_without_a_time_counts_from_its_detection() {
 #[test]
 fn never_is_never() {
     let ignored = ("durationInSeconds: 1200", "durationInSeconds: 9223372036854775807");
-    let found = told("12:00:00", 0, &[ROOM, ignored]);
+    let found = describe_groups("12:00:00", 0, &[ROOM, ignored]);
     assert_eq!(
         line(&found, "storage-1"),
         "storage-1 NodeTaintDetected 12:00:00 never never by example.org/disconnected"
@@ -207,25 +212,27 @@ fn never_is_never() {
         line(&found, "storage-4"),
         "storage-4 NodeTaintDetected 11:00:00 13:00:00 13:30:00 by example.org/maintenance"
     );
-    let off = told("12:00:00", 0, &[ROOM, ("enabled: true", "enabled: false")]);
+    let off = describe_groups("12:00:00", 0, &[ROOM, ("enabled: true", "enabled: false")]);
     assert_eq!(
         line(&off, "storage-1"),
         "storage-1 NodeTaintDetected 12:00:00 12:20:00 never by example.org/disconnected"
     );
     assert!(off.contains("note: automatic replacements are off"), "{off}");
-    let none = told("12:00:00", 0, &[("maxConcurrentReplacements: 1", "maxConcurrentReplacements: 0")]);
+    let none =
+        describe_groups("12:00:00", 0, &[("maxConcurrentReplacements: 1", "maxConcurrentReplacements: 0")]);
     assert!(
         none.contains("12:20:00 never") && none.contains("note: maxConcurrentReplacements is 0"),
         "{none}"
     );
     // Negative options are passed over: the wildcard holds then.
-    let negative = told("12:00:00", 0, &[ROOM, ("durationInSeconds: 1200", "durationInSeconds: -1")]);
+    let negative =
+        describe_groups("12:00:00", 0, &[ROOM, ("durationInSeconds: 1200", "durationInSeconds: -1")]);
     assert_eq!(line(&negative, "storage-1"), "storage-1 NodeTaintDetected 12:00:00 13:00:00 13:30:00 by *");
 }
 
 #[test]
 fn without_options_the_feature_is_off() {
-    let found = told("12:00:00", 0, &[("taintReplacementOptions", "otherOptions")]);
+    let found = describe_groups("12:00:00", 0, &[("taintReplacementOptions", "otherOptions")]);
     assert_eq!(found, "note: not enabled: taintReplacementOptions is not set\n");
 }
 
@@ -236,7 +243,7 @@ fn a_cluster_may_label_its_pods_otherwise() {
         "spec:\n  labels: {matchLabels: {foundationdb.org/fdb-cluster-name: other}, \
                    processGroupIDLabels: [foundationdb.org/fdb-process-group-id]}\n  automationOptions:",
     );
-    let found = told("12:00:00", 0, &[ROOM, labels]);
+    let found = describe_groups("12:00:00", 0, &[ROOM, labels]);
     assert_eq!(found.lines().count(), 1, "{found}");
     assert_eq!(
         line(&found, "storage-1"),

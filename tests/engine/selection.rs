@@ -1,5 +1,5 @@
-//! Which devices a rule with a class or CEL expressions selects, as the slice tracker of 1.33 and 1.34 finds them, and which
-//! partitions of selected devices stay allocatable.
+//! Tests the devices that a rule with a class or CEL expressions selects, as in the slice tracker of 1.33 and 1.34,
+//! and the partitions of selected devices that stay allocatable.
 #![allow(clippy::expect_used, reason = "a test that cannot read its data has failed")]
 
 use tollgate_api::profile::Profile;

@@ -1,5 +1,5 @@
-//! What a hostile body costs, in bytes: every list, map, text and struct of every kind, long and wrong in every way that
-//! has a name (`shapes/bodies.rs`). Nothing here reads a clock; `make shapes` does, with larger bodies.
+//! What a hostile body costs, in bytes: every list, map, text and struct of every kind, long and wrong in every way
+//! that has a name (`shapes/bodies.rs`). Nothing here reads a clock; `make shapes` does, with larger bodies.
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test that cannot read its data has failed")]
 #![allow(
     clippy::cast_possible_truncation,
@@ -10,20 +10,20 @@
 
 mod bodies;
 
-use bodies::{Ask, Place, Style};
+use bodies::{HostileField, RequestKind, Style};
 use tollgate_api::profile::Profile;
 use tollgate_api::schema::Ty;
 use tollgate_engine::engine::{Endpoint, Engine, Labels, admit, memory_needed};
 use tollgate_engine::rules::RuleSet;
 
-/// Bytes of an answer, whatever was asked.
-const ANSWER: usize = 1 << 20;
+/// Maximum size of a response in bytes.
+const MAX_RESPONSE_BYTES: usize = 1 << 20;
 
 struct Cost {
     body: usize,
-    /// Bytes allocated at once.
+    /// Peak number of allocated bytes.
     peak: u64,
-    /// Bytes allocated in all: what time is spent on.
+    /// Total number of allocated bytes, as a measure of time.
     total: u64,
     answer: usize,
 }
@@ -48,33 +48,44 @@ fn cost_in(engine: &Engine, body: &str, endpoint: Endpoint, labels: Labels<'_>) 
     Cost { body: body.len(), peak: counted.bytes_max, total: counted.bytes_total, answer }
 }
 
-/// By an engine of its own, which remembers nothing.
-fn asked(profile: &str, place: &Place, style: Style, ask: Ask, bytes: usize) -> Cost {
-    let endpoint = if ask == Ask::Mutate { Endpoint::Mutate } else { Endpoint::Validate };
+/// Measures a request with a new engine, which has no caches.
+fn measure_with_new_engine(
+    profile: &str,
+    place: &HostileField,
+    style: Style,
+    ask: RequestKind,
+    bytes: usize,
+) -> Cost {
+    let endpoint = if ask == RequestKind::Mutate { Endpoint::Mutate } else { Endpoint::Validate };
     cost(&engine(profile), &bodies::review(place, style, ask, bytes), endpoint)
 }
 
-/// Of a profile, every field in every style, or in some of them: neighbours have the others.
-fn search(profile: &str, is_wanted: fn(&Place) -> bool, step: usize, wrong: &mut Vec<String>) -> usize {
+/// Measures every field of a profile in every `step`-th style.
+fn search(
+    profile: &str,
+    is_wanted: fn(&HostileField) -> bool,
+    step: usize,
+    wrong: &mut Vec<String>,
+) -> usize {
     let mut rows = 0;
     let places = bodies::places(Profile::named(profile).expect("a profile"));
     for (number, place) in places.into_iter().enumerate().filter(|(_, place)| is_wanted(place)) {
         for (turn, &style) in Style::of(place.ty()).iter().enumerate().skip(number % step).step_by(step) {
             // One way of asking for each list: neighbours have the others.
             let ask = match place.ty() {
-                Ty::List(_) | Ty::Map { .. } => Ask::ALL[(number + turn) % Ask::ALL.len()],
-                _ => Ask::Create,
+                Ty::List(_) | Ty::Map { .. } => RequestKind::ALL[(number + turn) % RequestKind::ALL.len()],
+                _ => RequestKind::Create,
             };
             // Sixteen times: vectors that double come out alike.
-            let small = asked(profile, &place, style, ask, 4 << 10);
-            let large = asked(profile, &place, style, ask, 93 << 10);
+            let small = measure_with_new_engine(profile, &place, style, ask, 4 << 10);
+            let large = measure_with_new_engine(profile, &place, style, ask, 93 << 10);
             rows += 1;
             let grown = large.total as f64 * small.body as f64 / (small.total as f64 * large.body as f64);
             // What is bounded by itself may grow until it is.
             let is_linear = grown <= 1.2 || large.total < 48 << 20;
             let is_bounded =
                 [&small, &large].iter().all(|cost| cost.peak as usize <= memory_needed(cost.body));
-            if large.answer > ANSWER || !is_bounded || !is_linear {
+            if large.answer > MAX_RESPONSE_BYTES || !is_bounded || !is_linear {
                 wrong.push(format!(
                     "{} {style:?} {ask:?}: {} at once of {} bytes; {} bytes: {} at once, {} in all, {} said, {grown:.1} times as much a byte",
                     place.name(),
@@ -91,7 +102,7 @@ fn search(profile: &str, is_wanted: fn(&Place) -> bool, step: usize, wrong: &mut
     rows
 }
 
-fn check_every_field(profile: &str, is_wanted: fn(&Place) -> bool, step: usize) {
+fn check_every_field(profile: &str, is_wanted: fn(&HostileField) -> bool, step: usize) {
     let mut wrong = Vec::new();
     let rows = search(profile, is_wanted, step, &mut wrong);
     assert!(rows > 1_000 / step, "{rows}");
@@ -103,7 +114,7 @@ fn every_field_of_every_type_costs_no_more_than_its_length() {
     check_every_field("kep-5055", |_| true, 3);
 }
 
-/// Minutes: `make shapes`.
+/// Takes minutes; run by `make shapes`.
 #[test]
 #[ignore = "takes minutes"]
 fn every_field_of_every_type_in_every_style_costs_no_more_than_its_length() {
@@ -126,7 +137,12 @@ fn review(api_version: &str, kind: &str, object: &str) -> String {
 
 fn bounded(body: &str, endpoint: Endpoint) -> Cost {
     let cost = cost(&engine("kep-5055"), body, endpoint);
-    assert!(cost.answer > 0 && cost.answer <= ANSWER, "{} bytes said of {}", cost.answer, cost.body);
+    assert!(
+        cost.answer > 0 && cost.answer <= MAX_RESPONSE_BYTES,
+        "{} bytes said of {}",
+        cost.answer,
+        cost.body
+    );
     assert!(cost.peak as usize <= memory_needed(cost.body), "{} bytes of {}", cost.peak, cost.body);
     cost
 }
@@ -190,13 +206,14 @@ fn what_is_sent_back_is_bounded_too() {
         let body = review("resource.k8s.io/v1", "ResourceClaim", object)
             .replace(r#""uid":"u""#, &format!(r#""{field}":"{long}""#));
         let cost = cost(&engine("kep-5055"), &body, Endpoint::Validate);
-        assert!(cost.answer <= ANSWER, "{field}: {} bytes", cost.answer);
+        assert!(cost.answer <= MAX_RESPONSE_BYTES, "{field}: {} bytes", cost.answer);
     }
     let object = format!(r#""metadata":{{"name":"{long}","labels":{{"{long}":"{long}"}}}},"spec":{{}}"#);
     bounded(&review("resource.k8s.io/v1", "ResourceClaim", &object), Endpoint::Validate);
 }
 
-/// A claim of so many requests, each with a toleration that hides a long value behind a blanket one.
+/// A claim with these requests, each with a toleration whose long value is covered by a more general
+/// toleration.
 fn claim(requests: impl Iterator<Item = String>) -> String {
     let requests: Vec<String> = requests.collect();
     format!(
@@ -250,7 +267,7 @@ const EXPRESSIONS: &[&str] = &[
     "namespaceObject.metadata.labels.map(key, [key, key]).size() >= 0 && '%s'.format([namespaceObject]) != ''",
 ];
 
-/// As many labels as a namespace may have, 64 KiB of them.
+/// The maximum amount of labels that a namespace can have: 64 KiB.
 fn namespace_labels() -> String {
     let label = |number: usize| format!(r#""label-{number:05}":"value-of-label-{number:05}""#);
     format!("{{{}}}", (0..1_990).map(label).collect::<Vec<_>>().join(","))

@@ -21,9 +21,9 @@ const GENERATED: [&str; 6] = [
     "generated/default-gates-1.37.jsonl",
 ];
 
-/// Whether some API server panics on such an object: a step that is zero as an integer divides by zero up to 1.36, and a
-/// number that is no finite float in opaque parameters cannot be printed. Recordings show the cases that were asked, of
-/// one server each; this is about all servers, so it is wider than the causes.
+/// True if some API server panics on such an object: a step that is zero as an integer divides by zero up to
+/// 1.36, and a number in opaque parameters that is not a finite float cannot be printed. The check is wider
+/// than the recorded cases, because each of them was sent to one server only.
 fn is_dangerous(object: Value<'_>) -> bool {
     object.descendants().any(|value| match value.kind() {
         ValueKind::Number => value.text().parse::<f64>().is_ok_and(f64::is_infinite),

@@ -1,7 +1,7 @@
 //! Sizes of raw JSON: what kubectl makes of a file is measured, whatever the file looks like.
 //!
-//! `tests/conformance/kubectl-sizes.jsonl.gz` has files with opaque parameters, and what an API server 1.37 stored of them
-//! after `kubectl create`. At 10,240 bytes of this form it admitted each of them, and at 10,241 none.
+//! `tests/conformance/kubectl-sizes.jsonl.gz` has files with opaque parameters, and what an API server 1.37 stored of
+//! them after `kubectl create`. At 10,240 bytes of this form it admitted each of them, and at 10,241 none.
 #![allow(clippy::expect_used, reason = "a test that cannot read its data has failed")]
 
 use super::support::corpus;
@@ -10,8 +10,8 @@ use tollgate_document::{doc, source};
 use tollgate_engine::engine::{Attributes, Engine, Labels, Operation};
 use tollgate_engine::rules::RuleSet;
 
-/// The rules that a file breaks, of those that measure.
-fn broken(profile: &'static Profile, text: &str) -> Vec<&'static str> {
+/// The violated size rules of a file.
+fn violated_rules(profile: &'static Profile, text: &str) -> Vec<&'static str> {
     let document = source::documents(text).next().expect("a document").expect("a readable one");
     let engine = Engine::new(vec![profile], RuleSet::parse("upstream,documented,decoding").expect("origins"));
     let verdict = engine.validate(
@@ -55,15 +55,15 @@ fn check(value: &str, is_denied: bool) {
         // A version that a profile does not serve says nothing about sizes.
         for object in claim(value) {
             for text in [object.clone(), format!("--- # YAML\n{object}")] {
-                let denied = broken(profile, &text) == ["opaque-parameters"];
-                let is_served = broken(profile, &text.replace(value, "[]")) == ["opaque-parameters"];
+                let denied = violated_rules(profile, &text) == ["opaque-parameters"];
+                let is_served = violated_rules(profile, &text.replace(value, "[]")) == ["opaque-parameters"];
                 assert!(denied == (is_denied && is_served), "{}: {text:.200}", profile.name);
             }
         }
         if profile.documented.taint_data.is_some() {
             for text in [slice(value), format!("--- # YAML\n{}", slice(value))] {
                 let expected: &[&str] = if is_denied { &["oversized-taint-data"] } else { &[] };
-                assert_eq!(broken(profile, &text), expected, "{}: {text:.200}", profile.name);
+                assert_eq!(violated_rules(profile, &text), expected, "{}: {text:.200}", profile.name);
             }
         }
     }

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use tollgate_document::field::Path;
 use tollgate_document::source::{self, Lines, list};
 
-/// A value of JSON.
+/// A JSON value.
 #[derive(Clone, Debug)]
 enum Json {
     Null,
@@ -94,7 +94,7 @@ fn flow(out: &mut String, value: &Json) {
     }
 }
 
-/// Block style.
+/// Writes a value in YAML block style.
 fn block(out: &mut String, value: &Json, indent: usize) {
     let margin = format!("\n{}", "  ".repeat(indent));
     match value {
@@ -117,7 +117,8 @@ fn block(out: &mut String, value: &Json, indent: usize) {
     }
 }
 
-/// JSON with blanks wherever JSON allows them. The strings are those of [`flow`], so quotes end at quotes.
+/// Inserts blanks into JSON wherever they are allowed. The strings are those of [`flow`], so they contain no
+/// quotes.
 fn spread(text: &str, blank: &str) -> String {
     let (mut out, mut in_string, mut is_escaped) = (String::new(), false, false);
     for letter in text.chars() {
@@ -169,7 +170,7 @@ fn first(text: &str) -> Option<String> {
     Some(document.doc.root().to_json())
 }
 
-/// Everything that can be asked of a text.
+/// Calls all functions that take a text.
 fn exercise(text: &str) {
     let lines = Lines::of(text);
     for document in source::documents(text) {

@@ -28,7 +28,7 @@ fn policy(kind: &str, spec: &str) -> String {
     format!("{{apiVersion: tollgate.dev/v1alpha1, kind: {kind}, metadata: {{name: p}}, spec: {spec}}}")
 }
 
-fn judged(engine: &Engine, old: Option<&str>, new: &str) -> Vec<Diagnostic> {
+fn findings_of(engine: &Engine, old: Option<&str>, new: &str) -> Vec<Diagnostic> {
     let new = doc::parse(new).expect("JSON");
     let old = old.map(|old| doc::parse(old).expect("JSON"));
     let admission = Attributes {
@@ -44,7 +44,7 @@ fn judged(engine: &Engine, old: Option<&str>, new: &str) -> Vec<Diagnostic> {
 }
 
 fn admits(engine: &Engine, old: Option<&str>, new: &str) -> bool {
-    judged(engine, old, new).is_empty()
+    findings_of(engine, old, new).is_empty()
 }
 
 /// A rule with these members of its selector (or no selector) and of its taint.
@@ -190,13 +190,13 @@ fn damage_control_passes_every_kind_of_policy() {
             rule(Some(""), &lower("NoExecute", 20)),
             rule(Some(r#""pool":"p""#), &lower("None", 2)),
         ] {
-            let found = judged(&engine, Some(&old), &new);
+            let found = findings_of(&engine, Some(&old), &new);
             assert!(found.is_empty(), "{spec}: {new}: {}", found[0]);
         }
     }
 }
 
-/// What is changed beside is judged by itself: lowering the effect excuses no other data.
+/// Lowering the effect of a taint does not excuse other changes to it.
 #[test]
 fn damage_control_does_not_carry_other_changes_through() {
     let schema = "{data: [{key: bad/a, schema: {type: string}}], deny: [{key: bad/*}]}";
@@ -206,7 +206,7 @@ fn damage_control_does_not_carry_other_changes_through() {
     assert!(admits(&engine, Some(&old), &with("None", r#","data":1"#)));
     assert!(admits(&engine, Some(&old), &with("None", r#","data":1,"description":"broken""#)));
     assert!(admits(&engine, Some(&old), &with("None", r#","data":"right""#)));
-    let found = judged(&engine, Some(&old), &with("None", r#","data":2"#));
+    let found = findings_of(&engine, Some(&old), &with("None", r#","data":2"#));
     assert_eq!(found.iter().map(|one| one.finding.rule.id).collect::<Vec<_>>(), ["policy-taint-data"]);
 }
 
@@ -214,7 +214,7 @@ fn damage_control_does_not_carry_other_changes_through() {
 fn limits_of_the_documentation_and_lints_do_not_spread_either() {
     let engine = engine("documented,lint", &policy("TaintPolicy", "{}"));
     let rules = |old: &str, new: &str| -> Vec<&str> {
-        judged(&engine, Some(old), new).iter().map(|one| one.finding.rule.id).collect()
+        findings_of(&engine, Some(old), new).iter().map(|one| one.finding.rule.id).collect()
     };
     let long = format!(r#","description":"{}""#, "x".repeat(2000));
     let with = |selector: &str, effect: &str, more: &str| {
@@ -326,10 +326,10 @@ fn a_patch_that_is_stored_does_not_spread() {
     assert!(admits(&engine, Some(&old), &patch(ONE, &["None"])));
 }
 
-/// A rule of the model.
+/// A DeviceTaintRule of the model.
 #[derive(Clone, PartialEq, Debug)]
 struct Model {
-    /// Driver, pool, device, each of two or none; `None`: no selector at all.
+    /// Driver, pool and device, each one of two or absent; `None` if there is no selector.
     selector: Option<[Option<usize>; 3]>,
     effect: usize,
     /// Evictions per second; none is ten.
@@ -355,7 +355,7 @@ impl Model {
         rule(selector.as_deref(), &taint(KEYS[self.key], EFFECTS[self.effect], self.time, &rate))
     }
 
-    /// What the scheduler and the eviction controller do to a device: is it tainted for them?
+    /// Whether the rule taints a device for the scheduler, and for the eviction controller.
     fn reaches(&self, device: [usize; 3]) -> [bool; 2] {
         match self.selector {
             None => [true, false],
@@ -369,7 +369,7 @@ impl Model {
         }
     }
 
-    /// Does it do something to some device that the other does not?
+    /// True if the rule affects some device in a way that the other does not.
     fn does_more_than(&self, other: &Model) -> bool {
         let devices = (0..8).map(|bits| [bits & 1, (bits >> 1) & 1, bits >> 2]);
         let rate = |model: &Model| model.rate.unwrap_or(10);
@@ -385,7 +385,7 @@ impl Model {
     }
 }
 
-/// A generator that is the same everywhere (the constants are Knuth's).
+/// A pseudorandom number generator (with Knuth's constants).
 struct Dice(u64);
 
 impl Dice {
@@ -409,7 +409,7 @@ impl Dice {
         }
     }
 
-    /// Another model that differs a little, or in everything.
+    /// A random model that differs a little from `old`, or completely.
     fn next(&mut self, old: &Model) -> Model {
         let other = self.model();
         let mut new = old.clone();
@@ -431,8 +431,8 @@ impl Dice {
         new
     }
 
-    /// The same, only narrower, weaker, slower, later.
-    fn less(&mut self, old: &Model) -> Model {
+    /// A random rule that is narrower, weaker, slower or later than `old`.
+    fn narrower_model(&mut self, old: &Model) -> Model {
         let mut new = old.clone();
         if let Some(criteria) = &mut new.selector {
             for criterion in criteria {
@@ -472,9 +472,9 @@ fn what_reaches_more_is_judged_like_new_and_what_reaches_less_is_admitted() {
                 refused += 1;
                 assert!(!admits(&engine, Some(&old.json()), &new.json()), "{spec}: {old:?} -> {new:?}");
             }
-            let less = dice.less(&old);
+            let less = dice.narrower_model(&old);
             assert!(!less.does_more_than(&old), "the model disagrees with itself: {old:?} -> {less:?}");
-            let found = judged(&engine, Some(&old.json()), &less.json());
+            let found = findings_of(&engine, Some(&old.json()), &less.json());
             assert!(found.is_empty(), "{spec}: {old:?} -> {less:?}: {}", found[0]);
             excused += usize::from(!admits(&engine, None, &less.json()));
         }

@@ -4,7 +4,8 @@
 use super::support;
 use tollgate_document::doc;
 
-/// `object`, `old` and `status` as YAML-like JSON; the texts the release gives, sorted, each with the user's path.
+/// The sorted messages, each with the user's path, that a release reports for a case with `object`, `old` and
+/// `status`.
 fn texts(release: &str, case: &str) -> Vec<String> {
     let doc = doc::parse(case).expect("JSON");
     let verdict = support::judge(release, "upstream,decoding", doc.root());

@@ -1,4 +1,4 @@
-//! What the tests over the corpus share: reading it and asking the engine about one case.
+//! Shared code of the tests that use the corpus: reads it, and runs the engine on one case.
 #![allow(dead_code, unreachable_pub, reason = "each test binary uses its part")]
 #![allow(clippy::expect_used, clippy::panic, reason = "a test that cannot read its data has failed")]
 #![allow(clippy::indexing_slicing, reason = "a constant with a bad index does not compile")]
@@ -30,10 +30,10 @@ const RELEASE_COUNT: usize = {
     releases - 1
 };
 
-/// The moment all judgements are made.
+/// The time at which all cases are checked.
 pub const NOW: &str = "2026-01-02T03:04:05Z";
 
-/// One file of the corpus.
+/// Reads a file of the corpus.
 #[expect(clippy::disallowed_methods, reason = "reads the corpus")]
 pub fn corpus(name: &str) -> String {
     let path = format!("{}/tests/conformance/{name}.gz", env!("CARGO_MANIFEST_DIR"));
@@ -45,7 +45,7 @@ pub fn corpus(name: &str) -> String {
     text
 }
 
-/// The engine's exact answer to a case, by the rules named.
+/// The exact verdict of the engine on a case, with the named rules.
 pub fn judge(release: &str, rules: &str, case: Value<'_>) -> Verdict {
     let engine = Engine::new(
         vec![Profile::named(release).expect("a profile")],
@@ -55,7 +55,7 @@ pub fn judge(release: &str, rules: &str, case: Value<'_>) -> Verdict {
     engine.validate(&attributes(case), Labels::Unknown)
 }
 
-/// What a case asks.
+/// The request of a test case.
 pub fn attributes(case: Value<'_>) -> Attributes<'_> {
     Attributes {
         operation: if case.get("operation").str() == "CREATE" {

@@ -1,4 +1,5 @@
-//! How many devices all rules together taint, by comparison with a model that asks every device about every rule.
+//! Compares the number of devices that all rules together taint with a model that checks every device against every
+//! rule.
 #![allow(clippy::expect_used, reason = "a test that cannot read its data has failed")]
 
 use tollgate_api::profile::Profile;
@@ -6,7 +7,7 @@ use tollgate_document::doc;
 use tollgate_engine::impact::{ProposedChange, RulesTogether, Snapshot};
 use tollgate_formats::gotime::Timestamp;
 
-/// A small generator, so that a failure can be repeated.
+/// A seeded pseudorandom number generator.
 struct Numbers(u64);
 
 impl Numbers {

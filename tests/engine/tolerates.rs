@@ -1,4 +1,5 @@
-//! The one comparison that scheduler and eviction controller share, held against upstream's own answers.
+//! Compares the matching of taints and tolerations, which scheduler and eviction controller share, with upstream's
+//! results.
 #![expect(clippy::disallowed_methods, reason = "reads the corpus")]
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test that cannot read its data has failed")]
 

@@ -88,7 +88,7 @@ const POLICIES: &str = r#"
   requireAnnotations: [tollgate.dev/owner], onUnknown: Warn}}
 "#;
 
-/// Policies that deny later say when, in every warning or in one beside it.
+/// Policies that will deny later state the time, in each warning or in a separate one.
 #[test]
 fn later_denials_are_announced() {
     let text = POLICIES.replace("action: Warn", "enforceFrom: 2026-12-01T00:00:00Z");

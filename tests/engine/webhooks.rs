@@ -43,7 +43,7 @@ fn listed(overlay: &str) -> Vec<Value> {
     found
 }
 
-/// Decodes and encodes: what is lost was misspelt.
+/// Checks that a document decodes without loss, which means that no field is misspelled.
 fn check_whole<T: serde::de::DeserializeOwned + serde::Serialize>(document: &Value) -> T {
     let typed: T =
         serde_json::from_value(document.clone()).unwrap_or_else(|error| panic!("{error}: {document:#}"));
@@ -51,7 +51,7 @@ fn check_whole<T: serde::de::DeserializeOwned + serde::Serialize>(document: &Val
     typed
 }
 
-/// What one webhook registers: (group, version, resource).
+/// The resources that a webhook is registered for, as group, version and resource.
 fn registered(name: &str, rules: Option<Vec<RuleWithOperations>>) -> Vec<(String, String, String)> {
     let mut found = Vec::new();
     for rule in rules.unwrap_or_default() {
@@ -95,8 +95,7 @@ const RESOURCES: [(&str, ApiKind); 5] = [
     ("deviceclasses", ApiKind::DeviceClass),
 ];
 
-/// Every version that a release serves is registered, so that objects arrive as their authors wrote them; nothing is
-/// registered that no release serves.
+/// Checks that every version that a release serves is registered, and no others.
 fn check_rules(name: &str, rules: &[RuleWithOperations]) -> Vec<String> {
     let mut resources = Vec::new();
     for rule in rules {
@@ -246,7 +245,7 @@ fn overlays_register_every_kind_that_the_base_does_not() {
     }
 }
 
-/// The match conditions are asked as those of a policy: the API server asks them in the same language.
+/// Match conditions are evaluated like those of a policy, because the API server uses the same language.
 #[test]
 fn only_what_uses_claims_is_asked_about() {
     let pod = |claims: &str| format!(r#"{{"containers":[{{"name":"a"}}]{claims}}}"#);
@@ -272,7 +271,7 @@ fn only_what_uses_claims_is_asked_about() {
         ] {
             let spec = wrap(&pod(claims));
             let object = format!(r#"{{{type_meta},"metadata":{{"name":"a"{extra}}},"spec":{spec}}}"#);
-            assert_eq!(holds(&conditions, &object), asked, "{webhook}: {object}");
+            assert_eq!(conditions_hold(&conditions, &object), asked, "{webhook}: {object}");
         }
     }
 }
@@ -284,8 +283,8 @@ fn conditions_of(webhook: &str) -> Vec<Value> {
     found["matchConditions"].as_array().expect("a list").clone()
 }
 
-/// Whether all conditions hold: a policy that refuses everything they let through.
-fn holds(conditions: &[Value], object: &str) -> bool {
+/// True if all conditions hold, tested with a policy that denies all requests that pass them.
+fn conditions_hold(conditions: &[Value], object: &str) -> bool {
     let policy = serde_json::json!({
         "apiVersion": "tollgate.dev/v1alpha1", "kind": "ParameterPolicy", "metadata": {"name": "p"},
         "spec": {"matchConditions": conditions, "validations": [{"expression": "false", "message": "asked"}]},

@@ -11,7 +11,7 @@ use tollgate_document::source::{self, list};
 use tollgate_engine::engine::{Attributes, Engine, Labels, Operation};
 use tollgate_engine::rules::RuleSet;
 
-/// Accepted by kubectl, refused by us for the duplicate key.
+/// Files that kubectl accepts and Tollgate rejects because of duplicate keys.
 const DUPLICATES: [&str; 3] = ["064.yaml", "065.yaml", "089.yaml"];
 
 fn folder() -> String {
@@ -25,7 +25,7 @@ fn engine() -> Engine {
     )
 }
 
-/// What became of a file: accepted or not, why, and the objects' specs as JSON.
+/// The result for a file: whether it is accepted, the reason, and the specs of its objects as JSON.
 #[derive(Default)]
 struct Outcome {
     objects: usize,
@@ -33,7 +33,7 @@ struct Outcome {
     specs: Vec<(String, String)>,
 }
 
-fn judge(file: &str, bytes: Vec<u8>) -> Outcome {
+fn check_file(file: &str, bytes: Vec<u8>) -> Outcome {
     let mut outcome = Outcome::default();
     let text = match source::decode(file, bytes) {
         Ok(text) => text,
@@ -115,7 +115,7 @@ fn agrees_with_kubectl() {
         let note = expected.get("note").str();
         files += 1;
         let bytes = std::fs::read(format!("{}/{file}", folder())).expect("a file of the corpus");
-        let outcome = judge(file, bytes);
+        let outcome = check_file(file, bytes);
         let accepted = outcome.objects > 0 && outcome.refused.is_empty();
         let should = expected.get("accepted").bool() == Some(true) && !DUPLICATES.contains(&file);
         if accepted != should {

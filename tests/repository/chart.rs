@@ -1,8 +1,8 @@
-//! The Helm chart: rendered with an implementation of Go's template language, its values checked against their schema, its
-//! README compared with the values.
+//! The Helm chart: rendered with an implementation of Go's template language, its values checked against their
+//! schema, its README compared with the values.
 //!
-//! Of Helm's functions those that the chart uses are here; any other one is an error, because a template that names it does
-//! not parse. Helm itself renders the same objects.
+//! Of Helm's functions those that the chart uses are here; any other one is an error, because a template that names
+//! it does not parse. Helm itself renders the same objects.
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "reads files, builds JSON")]
 #![allow(
     clippy::expect_used,
@@ -57,7 +57,7 @@ pub(crate) fn render(files: &Files, values: Option<&str>, namespace: &str) -> Re
     Ok(objects)
 }
 
-/// Not part of the installation: `helm test` creates it.
+/// True for an object that only `helm test` creates.
 pub(crate) fn is_hook(object: &Value) -> bool {
     object["metadata"]["annotations"].get("helm.sh/hook").is_some()
 }
@@ -66,7 +66,7 @@ fn one(text: &str) -> Value {
     documents(text).into_iter().next().expect("a document")
 }
 
-/// As Helm does it: maps are merged, anything else is replaced, null removes.
+/// Merges values like Helm: maps are merged, other values are replaced, and null removes.
 fn coalesce(into: &mut Value, given: Value) {
     match (into, given) {
         (Value::Object(fields), Value::Object(given)) => {
@@ -82,14 +82,14 @@ fn coalesce(into: &mut Value, given: Value) {
     }
 }
 
-/// What the schema says about values.
+/// The violations of the values against the chart's schema.
 fn schema(files: &Files, values: &Value) -> Vec<String> {
     let schema: Value = serde_json::from_str(&files.0["chart/values.schema.json"]).expect("JSON");
     let validator = jsonschema::validator_for(&schema).expect("a schema");
     validator.iter_errors(values).map(|error| format!("{}: {error}", error.instance_path())).collect()
 }
 
-/// Helm decodes values with encoding/json: numbers are floats.
+/// Converts values to Helm's representation, in which numbers are floats.
 fn input(value: &Value) -> Input {
     match value {
         Value::Null => Input::Nil,
@@ -103,7 +103,7 @@ fn input(value: &Value) -> Input {
     }
 }
 
-/// The other way; whole numbers are whole again.
+/// Converts values back; whole numbers become integers.
 fn output(value: &Input) -> Value {
     match value {
         Input::Bool(flag) => json!(flag),
@@ -137,7 +137,7 @@ fn wrong(function: &str, count: usize) -> FuncError {
     FuncError::ExactlyXArgs(function.to_owned(), count)
 }
 
-/// A block of lines; what is below the first level is JSON, which is YAML.
+/// Implements `toYaml`: a block of lines, with JSON below the first level.
 fn to_yaml(arguments: &[Input]) -> Result<Input, FuncError> {
     let [value] = arguments else { return Err(wrong("toYaml", 1)) };
     let lines: Vec<String> = match output(value) {
@@ -150,7 +150,7 @@ fn to_yaml(arguments: &[Input]) -> Result<Input, FuncError> {
     Ok(Input::from(lines.join("\n")))
 }
 
-/// A line break, and every line indented.
+/// Implements `nindent`: a line break, followed by the indented lines.
 fn nindent(arguments: &[Input]) -> Result<Input, FuncError> {
     let [Input::Number(spaces), Input::String(text)] = arguments else { return Err(wrong("nindent", 2)) };
     let spaces =
@@ -278,7 +278,7 @@ fn the_audit_checks_the_policies_of_the_webhook() {
     }
 }
 
-/// Every value with a place in the schema has a default.
+/// Checks that every value in the schema has a default.
 fn compare(schema: &Value, values: &Value, at: &str) {
     let Some(properties) = schema["properties"].as_object() else { return };
     let Some(values) = values.as_object() else { return };

@@ -11,7 +11,7 @@ use std::process::Command;
 use crate::kustomize::{Files, build};
 use crate::links::documents;
 
-/// The commands in the shell blocks of a page; a line that ends in `\` goes on.
+/// The commands in the shell blocks of a page. Lines that end in `\` are continued.
 fn commands(page: &str) -> Vec<String> {
     let blocks = page.split("```sh\n").skip(1).filter_map(|block| block.split("```").next());
     let joined = blocks.map(|block| block.replace("\\\n", " ")).collect::<Vec<_>>().join("\n");
@@ -37,20 +37,20 @@ fn unquoted_parts(line: &str) -> Vec<String> {
     parts
 }
 
-/// What commands may name: objects of the manifests, of the examples and of the page itself.
-struct Named<'f> {
+/// The objects that commands may name: those of the manifests, the examples and the page itself.
+struct KnownObjects<'f> {
     files: &'f Files,
     text: String,
 }
 
-impl<'f> Named<'f> {
-    fn on(page: &str, files: &'f Files) -> Named<'f> {
+impl<'f> KnownObjects<'f> {
+    fn on(page: &str, files: &'f Files) -> KnownObjects<'f> {
         let mut text: String = files.0.values().map(String::as_str).collect();
         for example in crate::tidy::files(&crate::tidy::root().join("examples"), "yaml") {
             text.push_str(&std::fs::read_to_string(example).expect("an example"));
         }
         text.push_str(page);
-        Named { files, text }
+        KnownObjects { files, text }
     }
 
     /// An object has this name.
@@ -63,7 +63,7 @@ impl<'f> Named<'f> {
     }
 }
 
-/// Programs whose arguments say nothing about this repository.
+/// Programs whose arguments do not refer to this repository.
 const OTHERS: [&str; 16] = [
     "grep",
     "sed",
@@ -83,8 +83,8 @@ const OTHERS: [&str; 16] = [
     "brew",
 ];
 
-/// What is wrong with a command.
-fn faults(named: &Named<'_>, command: &str) -> Vec<String> {
+/// The problems of a command.
+fn command_problems(named: &KnownObjects<'_>, command: &str) -> Vec<String> {
     let words: Vec<&str> = command.split_whitespace().skip_while(|word| word.contains('=')).collect();
     let mut faults = missing_paths(&words);
     faults.extend(match words.as_slice() {
@@ -130,8 +130,8 @@ fn cargo(words: &[&str]) -> Vec<String> {
     missing.map(|name| format!("no example {name}")).into_iter().collect()
 }
 
-/// Names in the commands are those of the manifests and examples.
-fn kubectl(named: &Named<'_>, words: &[&str]) -> Vec<String> {
+/// Checks that the names in a kubectl command exist in the manifests and examples.
+fn kubectl(named: &KnownObjects<'_>, words: &[&str]) -> Vec<String> {
     const VERBS: [&str; 19] = [
         "apply",
         "annotate",
@@ -202,7 +202,7 @@ fn kubectl(named: &Named<'_>, words: &[&str]) -> Vec<String> {
     faults
 }
 
-/// Flags of the program, as its help says.
+/// Checks the flags of a command against the program's help.
 fn flags(name: &str, words: &[&str]) -> Vec<String> {
     let mut help = Command::new(env!("CARGO_BIN_EXE_tollgate"));
     // `policy` has commands of its own.
@@ -227,9 +227,9 @@ fn commands_of_documents_name_what_exists() {
     let (mut count, mut wrong) = (0, Vec::new());
     for page in documents() {
         let text = std::fs::read_to_string(&page).expect("the page");
-        let named = Named::on(&text, &files);
+        let named = KnownObjects::on(&text, &files);
         for command in commands(&text) {
-            let faults = faults(&named, &command);
+            let faults = command_problems(&named, &command);
             wrong.extend(faults.iter().map(|fault| format!("{}: {command}: {fault}", page.display())));
             count += 1;
         }
@@ -258,7 +258,7 @@ fn webhook_configurations_are_deleted_first() {
 #[test]
 fn a_command_that_cannot_work_is_noticed() {
     let files = Files::of_repository();
-    let named = Named::on("", &files);
+    let named = KnownObjects::on("", &files);
     for command in [
         "kubectl apply -k manifests/overlays/nowhere",
         "kubectl apply -k examples/nowhere",
@@ -279,11 +279,12 @@ fn a_command_that_cannot_work_is_noticed() {
         "cargo run --example nothing",
         "docker run tollgate",
     ] {
-        assert!(!faults(&named, command).is_empty(), "{command}");
+        assert!(!command_problems(&named, command).is_empty(), "{command}");
     }
 }
 
-/// Most clusters run an older release than 1.37: a page whose examples need it says what to change for others.
+/// Most clusters run an older release than 1.37, so a page whose examples need it must state what to change
+/// for others.
 #[test]
 fn pages_with_examples_for_the_newest_release_name_the_others() {
     let mut checked = 0;

@@ -13,7 +13,7 @@ fn read(name: &str) -> String {
     original.or_else(|_| std::fs::read_to_string(&path)).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
-/// Addresses and names that nobody owns, outside of a line that is marked.
+/// Placeholder addresses and names outside of lines that are marked as such.
 fn unmarked(text: &str) -> Vec<&str> {
     let is_made_up = |line: &&str| {
         line.contains("@example.com") || line.contains("@example/") || line.contains("github.com/example/")

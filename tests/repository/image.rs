@@ -22,8 +22,8 @@ fn instructions(text: &str) -> Vec<(String, String)> {
     words.map(|(name, rest)| (name.to_owned(), rest.trim().to_owned())).collect()
 }
 
-/// Where image and workload disagree.
-fn faults(dockerfile: &str, deployment: &Value, kustomization: &Value) -> Vec<String> {
+/// The differences between the image and the workload.
+fn image_problems(dockerfile: &str, deployment: &Value, kustomization: &Value) -> Vec<String> {
     let all = instructions(dockerfile);
     let of = |name: &str| -> Vec<&str> {
         all.iter().filter(|(known, _)| known == name).map(|(_, rest)| rest.as_str()).collect()
@@ -69,7 +69,7 @@ fn the_image_is_what_the_manifests_run() {
     let dockerfile = dockerfile();
     let deployment = documents("manifests/base/deployment.yaml").remove(0);
     let kustomization = documents("manifests/base/kustomization.yaml").remove(0);
-    assert_eq!(faults(&dockerfile, &deployment, &kustomization), Vec::<String>::new());
+    assert_eq!(image_problems(&dockerfile, &deployment, &kustomization), Vec::<String>::new());
 
     // A planted fault is noticed.
     for (from, to) in [
@@ -82,7 +82,7 @@ fn the_image_is_what_the_manifests_run() {
     ] {
         let changed = dockerfile.replace(from, to);
         assert_ne!(changed, dockerfile, "{from}");
-        assert_eq!(faults(&changed, &deployment, &kustomization).len(), 1, "{from}");
+        assert_eq!(image_problems(&changed, &deployment, &kustomization).len(), 1, "{from}");
     }
     for (pointer, value) in [
         ("/spec/template/spec/securityContext/runAsUser", Value::from(1)),
@@ -91,6 +91,6 @@ fn the_image_is_what_the_manifests_run() {
     ] {
         let mut changed = deployment.clone();
         *changed.pointer_mut(pointer).expect("a field") = value;
-        assert_eq!(faults(&dockerfile, &changed, &kustomization).len(), 1, "{pointer}");
+        assert_eq!(image_problems(&dockerfile, &changed, &kustomization).len(), 1, "{pointer}");
     }
 }

@@ -1,6 +1,8 @@
-//! What must hold between the objects of an installation, whatever built them: kustomize, the chart, `tollgate manifests`.
+//! Checks of the objects of an installation, independent of how they were built: kustomize, the chart, `tollgate
+//! manifests`.
 //!
-//! Each check returns what is wrong. `installs.rs` runs them on every variant, and plants a fault for each of them.
+//! Each check returns the problems that it finds. `installs.rs` runs the checks on every variant, and plants an error
+//! for each of them.
 #![cfg_attr(not(feature = "online"), allow(dead_code, reason = "the checks need the whole program"))]
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "builds JSON")]
 #![allow(clippy::indexing_slicing, reason = "a missing field is null, and null is a fault")]
@@ -19,13 +21,13 @@ use crate::yaml::type_fault;
 /// The objects of an installation, in the order in which they are applied.
 pub(crate) struct Installation {
     pub(crate) objects: Vec<Value>,
-    /// The namespace is created by somebody else (`helm install --create-namespace`).
+    /// True if the namespace is created separately, as with `helm install --create-namespace`.
     pub(crate) namespace_exists: bool,
     /// Secrets and ConfigMaps that the user creates.
     pub(crate) from_user: &'static [&'static str],
 }
 
-/// A check.
+/// A check, which returns the problems.
 type Check = fn(&Installation) -> Vec<String>;
 
 /// Every check with its name.
@@ -46,7 +48,7 @@ pub(crate) const CHECKS: [(&str, Check); 13] = [
 ];
 
 impl Installation {
-    /// Everything that is wrong, with the name of the check.
+    /// All problems, each with the name of the check.
     pub(crate) fn faults(&self) -> Vec<String> {
         let named = |(name, check): &(&str, Check)| {
             check(self).into_iter().map(|fault| format!("{name}: {fault}")).collect::<Vec<_>>()
@@ -134,7 +136,7 @@ fn order(all: &Installation) -> Vec<String> {
         .collect()
 }
 
-/// Everything is in one namespace, which is in the stream.
+/// Checks that everything is in one namespace, which is part of the installation.
 fn namespaces(all: &Installation) -> Vec<String> {
     let Some(deployment) = all.deployment() else { return Vec::new() };
     let own = &deployment["metadata"]["namespace"];

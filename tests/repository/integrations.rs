@@ -1,6 +1,6 @@
-//! The ways into CI, run as far as they go without a network: the scripts of the GitHub Action and of the GitLab job, the
-//! hooks of pre-commit, and the commands of the page. The program is the one that was built; downloads and renderers are
-//! played by scripts in the PATH.
+//! The ways into CI, run as far as they go without a network: the scripts of the GitHub Action and of the GitLab job,
+//! the hooks of pre-commit, and the commands of the page. The program is the one that was built; downloads and
+//! renderers are played by scripts in the PATH.
 #![expect(
     clippy::disallowed_methods,
     clippy::disallowed_types,
@@ -23,7 +23,7 @@ const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 const BAD: &str = "apiVersion: resource.k8s.io/v1\nkind: DeviceTaintRule\nmetadata: {name: drain}\nspec:\n  deviceSelector: \
                    {driver: gpu.example.com, pool: a}\n  taint: {key: gpu.example.com/drain, effect: Evict}\n";
 
-/// A small repository of manifests in a folder of its own, and a folder for programs.
+/// A small repository of manifests in a temporary folder, and a folder for programs.
 struct Sample {
     folder: PathBuf,
     programs: PathBuf,
@@ -73,7 +73,7 @@ impl Sample {
     }
 }
 
-/// As GitHub runs `shell: bash`.
+/// The command with which GitHub runs `shell: bash`.
 const BASH: [&str; 5] = ["bash", "--noprofile", "--norc", "-eo", "pipefail"];
 
 fn bash(sample: &Sample, script: &str, environment: &[(&str, &str)]) -> (Option<i32>, String) {
@@ -161,7 +161,7 @@ fn the_action_annotates_and_writes_sarif() {
     assert_eq!(code, Some(0), "{out}");
 }
 
-/// What somebody writes into a title or a branch name may end up in an input.
+/// Titles and branch names, which anyone can choose, may become inputs of the action.
 #[test]
 fn inputs_of_the_action_are_not_commands() {
     let sample = Sample::new("injection").with_tollgate();

@@ -1,8 +1,8 @@
 //! Builds a kustomization as kustomize does, as far as `manifests/` uses it; anything else is an error.
 //!
-//! Known are: resources, components, strategic-merge and JSON patches from files, and names and tags of images. It is stricter where
-//! kustomize is silent: a patch whose target selects nothing is an error here. The real tool gives the same objects; this
-//! one runs wherever `cargo test` does.
+//! Known are: resources, components, strategic-merge and JSON patches from files, and names and tags of images. It is
+//! stricter where kustomize is silent: a patch whose target selects nothing is an error here. The real tool gives the
+//! same objects; this one runs wherever `cargo test` does.
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "reads files, builds JSON")]
 #![allow(
     clippy::expect_used,
@@ -19,12 +19,12 @@ use serde_json::{Value, json};
 
 use crate::yaml::documents;
 
-/// Files by their path below `manifests`, with `/` between folders. In memory, so that a test can plant a fault.
+/// Files by path below `manifests`, separated by `/`. In memory, so that tests can introduce errors.
 #[derive(Clone)]
 pub(crate) struct Files(pub(crate) BTreeMap<String, String>);
 
 impl Files {
-    /// Those of the repository.
+    /// The files of the repository.
     pub(crate) fn of_repository() -> Files {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("manifests");
         let mut found = BTreeMap::new();
@@ -55,7 +55,7 @@ impl Files {
         names
     }
 
-    /// The text of a file is changed; what is replaced must be there.
+    /// Replaces a text in a file, which must contain it.
     pub(crate) fn edit(&mut self, path: &str, from: &str, to: &str) {
         let text = self.0.get_mut(path).unwrap_or_else(|| panic!("{path} is not there"));
         assert!(text.contains(from), "{path} has no {from:?}");
@@ -205,7 +205,7 @@ fn join(folder: &str, path: &str) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join("/"))
 }
 
-/// What makes an object the same object.
+/// The identity of an object: kind, namespace and name.
 pub(crate) fn id(object: &Value) -> String {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let metadata = &object["metadata"];
@@ -213,7 +213,7 @@ pub(crate) fn id(object: &Value) -> String {
     parts.join(" ")
 }
 
-/// Which element of the other list an element of a list belongs to. A list that is not named here is replaced.
+/// The key by which items of a list are merged. Lists that are not named here are replaced.
 fn merge_key(field: &str) -> Result<Option<&'static str>, String> {
     Ok(match field {
         "containers" | "env" | "volumes" => Some("name"),
@@ -223,7 +223,7 @@ fn merge_key(field: &str) -> Result<Option<&'static str>, String> {
     })
 }
 
-/// Strategic merge.
+/// Applies a strategic merge patch.
 fn merge(target: &mut Value, patch: &Value, field: &str) -> Result<(), String> {
     match (&mut *target, patch) {
         (Value::Object(fields), Value::Object(changes)) => {
@@ -316,7 +316,8 @@ fn order(object: &Value) -> (usize, String) {
     (place, id(object))
 }
 
-/// Order of keyed lists and empty fields mean nothing: the same objects compare as equal.
+/// Normalizes an object, so that equal objects compare as equal despite the order of keyed lists and empty
+/// fields.
 pub(crate) fn normalized(object: &Value) -> Value {
     match object {
         Value::Object(fields) => {

@@ -65,7 +65,7 @@ fn anchors(prose: &str) -> BTreeSet<String> {
     headings.map(slug).collect()
 }
 
-fn broken(document: &Path, text: &str) -> Vec<String> {
+fn broken_links(document: &Path, text: &str) -> Vec<String> {
     let prose = prose(text);
     let folder = document.parent().expect("a folder");
     let mut wrong = Vec::new();
@@ -99,7 +99,7 @@ fn links_lead_somewhere() {
     assert!(documents.len() > 200, "{}", documents.len());
     let wrong: Vec<String> = documents
         .iter()
-        .flat_map(|document| broken(document, &std::fs::read_to_string(document).expect("a document")))
+        .flat_map(|document| broken_links(document, &std::fs::read_to_string(document).expect("a document")))
         .collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
@@ -110,7 +110,7 @@ fn a_broken_link_is_noticed() {
     for text in
         ["[a](nowhere.md)", "[a](SECURITY.md#nothing)", "[a](#nothing)", "<img src=\"docs/none.svg\">"]
     {
-        assert_eq!(broken(&readme, text).len(), 1, "{text}");
+        assert_eq!(broken_links(&readme, text).len(), 1, "{text}");
     }
     for text in [
         "[a](SECURITY.md#threat-model)",
@@ -118,7 +118,7 @@ fn a_broken_link_is_noticed() {
         "`[a](none.md)`",
         "```\n[a](none.md)\n```",
     ] {
-        assert_eq!(broken(&readme, text), [""; 0], "{text}");
+        assert_eq!(broken_links(&readme, text), [""; 0], "{text}");
     }
 }
 

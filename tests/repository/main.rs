@@ -3,6 +3,7 @@
 mod chart;
 mod commands;
 mod community;
+mod features;
 mod image;
 mod install_checks;
 mod installs;

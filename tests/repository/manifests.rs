@@ -28,7 +28,7 @@ fn run(arguments: &[&str]) -> (Option<i32>, String, String) {
     (output.status.code(), text(output.stdout), text(output.stderr))
 }
 
-/// What `tollgate manifests` prints.
+/// The output of `tollgate manifests`.
 fn printed(arguments: &[&str]) -> Vec<Value> {
     let (code, stdout, stderr) = run(&[&["manifests"], arguments].concat());
     assert_eq!(code, Some(0), "{arguments:?}: {stderr}");
@@ -69,7 +69,7 @@ impl Drop for Certificates {
     }
 }
 
-/// What is printed for a new directory of certificates.
+/// The output of `tollgate manifests` with a new certificate directory.
 #[cfg(feature = "online")]
 pub(crate) fn printed_with_certificate(name: &str, arguments: &[&str]) -> Vec<Value> {
     let certificates = Certificates::new(name, &[]);

@@ -38,25 +38,26 @@ fn alerts(rules: &Value) -> Vec<&Value> {
 }
 
 /// The tests of alerts: name of the alert, whether it must fire.
-fn played() -> BTreeSet<(String, bool)> {
-    let mut played = BTreeSet::new();
+fn tested_alerts() -> BTreeSet<(String, bool)> {
+    let mut tested_alerts = BTreeSet::new();
     for file in ["availability", "calm", "certificates", "cluster", "policies", "policy-source"] {
         for test in list(&one(&format!("tests/{file}.test.yaml")), "tests") {
             for check in list(test, "alert_rule_test") {
-                played.insert((text(check, "alertname").to_owned(), !list(check, "exp_alerts").is_empty()));
+                tested_alerts
+                    .insert((text(check, "alertname").to_owned(), !list(check, "exp_alerts").is_empty()));
             }
         }
     }
-    played
+    tested_alerts
 }
 
-/// What is wrong with the alerts.
-fn faults(rules: &Value, played: &BTreeSet<(String, bool)>, page: &str) -> Vec<String> {
+/// The problems of the alerting rules.
+fn alert_problems(rules: &Value, tested_alerts: &BTreeSet<(String, bool)>, page: &str) -> Vec<String> {
     let mut faults = Vec::new();
     for alert in alerts(rules) {
         let name = text(alert, "alert");
         for (fires, what) in [(true, "firing"), (false, "quiet")] {
-            if !played.contains(&(name.to_owned(), fires)) {
+            if !tested_alerts.contains(&(name.to_owned(), fires)) {
                 faults.push(format!("{name}: no test has it {what}"));
             }
         }
@@ -85,18 +86,18 @@ fn page() -> String {
 
 #[test]
 fn every_alert_is_played_firing_and_quiet_and_explained() {
-    let (mut rules, played, page) = (one("rules.yaml"), played(), page());
-    assert_eq!(faults(&rules, &played, &page), Vec::<String>::new());
+    let (mut rules, tested_alerts, page) = (one("rules.yaml"), tested_alerts(), page());
+    assert_eq!(alert_problems(&rules, &tested_alerts, &page), Vec::<String>::new());
     let names: BTreeSet<&str> = alerts(&rules).iter().map(|alert| text(alert, "alert")).collect();
     assert_eq!(names.len(), alerts(&rules).len(), "names are unique");
-    for name in played.iter().map(|(name, _)| name.as_str()) {
+    for name in tested_alerts.iter().map(|(name, _)| name.as_str()) {
         assert!(names.contains(name), "the tests play {name}, which is no alert");
     }
     let sections = page.lines().filter_map(|line| line.strip_prefix("### "));
     assert_eq!(sections.collect::<BTreeSet<_>>(), names);
     // An alert that nobody plays or explains is found.
     rules["groups"][1]["rules"][0]["alert"] = "TollgateNew".into();
-    assert_eq!(faults(&rules, &played, &page).len(), 4);
+    assert_eq!(alert_problems(&rules, &tested_alerts, &page).len(), 4);
 }
 
 #[test]

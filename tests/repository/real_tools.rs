@@ -15,8 +15,8 @@ use serde_json::Value;
 use crate::kustomize::{Files, build, id, normalized};
 use crate::{chart, yaml};
 
-/// What a program prints; `None` if it is not on the PATH.
-fn printed(program: &str, arguments: &[&str]) -> Option<String> {
+/// The output of a program; `None` if it is not on the PATH.
+fn program_output(program: &str, arguments: &[&str]) -> Option<String> {
     let mut command = Command::new(program);
     // Neither may connect to anything.
     command.args(arguments).current_dir(env!("CARGO_MANIFEST_DIR")).env("KUBECONFIG", "/dev/null");
@@ -38,7 +38,7 @@ fn kustomize_builds_the_same_objects() {
     for (program, arguments) in [("kustomize", "build"), ("kubectl", "kustomize")] {
         for overlay in files.folders("overlays") {
             let folder = format!("manifests/overlays/{overlay}");
-            let Some(text) = printed(program, &[arguments, &folder]) else { continue };
+            let Some(text) = program_output(program, &[arguments, &folder]) else { continue };
             let ours = build(&files, &format!("overlays/{overlay}")).expect("it builds");
             let theirs = yaml::documents(&text);
             assert_eq!(comparable(&theirs), comparable(&ours), "{program} {overlay}");
@@ -67,7 +67,8 @@ fn helm_renders_the_same_objects() {
             "--values",
             &values,
         ];
-        let Some(text) = printed("helm", &[&arguments[..], &["--kube-version", "1.36.0"]].concat()) else {
+        let Some(text) = program_output("helm", &[&arguments[..], &["--kube-version", "1.36.0"]].concat())
+        else {
             return println!("helm is not on the PATH: not compared");
         };
         let values = files.0.get(&format!("chart/values/{overlay}.yaml")).map(String::as_str);

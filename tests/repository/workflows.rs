@@ -1,5 +1,5 @@
-//! The workflows: what actionlint and zizmor check (`make workflows`) where they are not installed, and what they cannot
-//! know: the tasks of the Makefile exist, and the files of a release are those the package manifests name.
+//! The workflows: what actionlint and zizmor check (`make workflows`) where they are not installed, and what they
+//! cannot know: the tasks of the Makefile exist, and the files of a release are those the package manifests name.
 #![expect(clippy::disallowed_methods, clippy::disallowed_types, reason = "reads files, builds JSON")]
 #![allow(
     clippy::expect_used,
@@ -33,8 +33,8 @@ fn steps(job: &Value) -> &[Value] {
     job["steps"].as_array().map(Vec::as_slice).unwrap_or_default()
 }
 
-/// What is wrong with a workflow, given as parsed and as text.
-fn faults(workflow: &Value, text: &str, tasks: &BTreeSet<String>) -> Vec<String> {
+/// The problems of a workflow, given parsed and as text.
+fn workflow_problems(workflow: &Value, text: &str, tasks: &BTreeSet<String>) -> Vec<String> {
     let mut faults = Vec::new();
     if workflow["permissions"].as_object().is_none_or(|scopes| !scopes.is_empty()) {
         faults.push("the workflow has permissions: each job asks for its own".to_owned());
@@ -92,19 +92,22 @@ fn workflows_are_pinned_and_ask_for_little() {
     let tasks = tasks();
     for name in FILES {
         let (parsed, text) = workflow(name);
-        assert_eq!(faults(&parsed, &text, &tasks), Vec::<String>::new(), "{name}");
+        assert_eq!(workflow_problems(&parsed, &text, &tasks), Vec::<String>::new(), "{name}");
     }
     // Planted faults are noticed.
     let (mut parsed, text) = workflow("ci");
     let unpinned =
         Regex::new("@[0-9a-f]{40} # v6.0.2").expect("a pattern").replacen(&text, 1, "@v6").into_owned();
-    assert_eq!(faults(&parsed, &unpinned, &tasks).len(), 1);
-    assert_eq!(faults(&parsed, &text.replace("pull_request:", "pull_request_target:"), &tasks).len(), 1);
+    assert_eq!(workflow_problems(&parsed, &unpinned, &tasks).len(), 1);
+    assert_eq!(
+        workflow_problems(&parsed, &text.replace("pull_request:", "pull_request_target:"), &tasks).len(),
+        1
+    );
     parsed["jobs"]["check"]["permissions"]["contents"] = "write".into();
     parsed["jobs"]["deny"]["steps"][0]["with"]["persist-credentials"] = true.into();
     parsed["jobs"]["deny"]["steps"][1]["run"] =
         "echo ${{ github.event.head_commit.message }}; make nothing".into();
-    assert_eq!(faults(&parsed, &text, &tasks).len(), 4);
+    assert_eq!(workflow_problems(&parsed, &text, &tasks).len(), 4);
 }
 
 #[test]
@@ -122,7 +125,7 @@ fn one_digest_per_version_of_an_action() {
     assert_eq!(pins.len(), actions.len(), "{pins:?}");
 }
 
-/// What `cargo test` and the checks of CI need is what CI runs.
+/// CI runs the checks that contributors run.
 #[test]
 fn ci_runs_what_contributors_run() {
     let (parsed, text) = workflow("ci");
@@ -153,7 +156,7 @@ fn archives(version: &str) -> BTreeSet<String> {
 }
 
 /// Runs a script of `.ci` with these checksums.
-fn printed(script: &str, checksums: &str) -> Result<String, String> {
+fn script_output(script: &str, checksums: &str) -> Result<String, String> {
     let file =
         std::env::temp_dir().join(format!("tollgate-{script}-{}-{}", std::process::id(), checksums.len()));
     std::fs::write(&file, checksums).expect("written");
@@ -175,7 +178,8 @@ fn package_manifests_name_the_files_of_the_release() {
     let sum = |index: usize| format!("{index:064x}");
     let checksums: Vec<String> =
         archives.iter().enumerate().map(|(index, file)| format!("{}  {file}\n", sum(index))).collect();
-    let (formula, krew) = (printed("homebrew", &checksums.concat()), printed("krew", &checksums.concat()));
+    let (formula, krew) =
+        (script_output("homebrew", &checksums.concat()), script_output("krew", &checksums.concat()));
     let (formula, krew) = (formula.expect("a formula"), krew.expect("a manifest"));
     for (index, file) in archives.iter().enumerate() {
         for (name, text) in [("formula", &formula), ("krew", &krew)] {
@@ -199,7 +203,7 @@ fn package_manifests_name_the_files_of_the_release() {
     }
     // A file that is missing in the release fails, instead of an empty checksum.
     for script in ["homebrew", "krew"] {
-        let error = printed(script, &checksums[1..].concat()).expect_err("a file is missing");
+        let error = script_output(script, &checksums[1..].concat()).expect_err("a file is missing");
         assert!(error.contains("is not in"), "{error}");
     }
 }

@@ -18,7 +18,7 @@ pub(crate) fn documents(text: &str) -> Vec<Value> {
         .collect()
 }
 
-/// Why an object does not decode as its type without loss: what is lost was misspelt.
+/// The error if an object does not decode as its type without loss, which means that a field is misspelled.
 pub(crate) fn type_fault(object: &Value) -> Option<String> {
     use k8s_openapi::api::{apps::v1::Deployment, batch, coordination, core::v1, networking, policy, rbac};
     let kind = object["kind"].as_str().unwrap_or_default();
@@ -60,7 +60,7 @@ pub(crate) fn type_fault(object: &Value) -> Option<String> {
         _ => return Some(format!("{kind} is not expected")),
     };
     match whole {
-        Ok(whole) => lost(&whole, object, kind),
+        Ok(whole) => first_lost_field(&whole, object, kind),
         Err(error) => Some(format!("{kind}: {error}")),
     }
 }
@@ -76,20 +76,22 @@ fn round_trip<T: serde::de::DeserializeOwned + serde::Serialize>(object: &Value)
 }
 
 /// The first field that a decoded object does not have. Empty lists and maps may go.
-fn lost(whole: &Value, part: &Value, at: &str) -> Option<String> {
+fn first_lost_field(whole: &Value, part: &Value, at: &str) -> Option<String> {
     match (whole, part) {
         (Value::Object(whole), Value::Object(part)) => part.iter().find_map(|(name, value)| {
             let is_empty = value.as_array().is_some_and(Vec::is_empty)
                 || value.as_object().is_some_and(serde_json::Map::is_empty);
             match whole.get(name) {
-                Some(held) => lost(held, value, &format!("{at}.{name}")),
+                Some(held) => first_lost_field(held, value, &format!("{at}.{name}")),
                 None if is_empty => None,
                 None => Some(format!("{at}.{name} is not a field")),
             }
         }),
         (Value::Array(whole), Value::Array(part)) if whole.len() == part.len() => {
             let pairs = whole.iter().zip(part).enumerate();
-            pairs.into_iter().find_map(|(index, (whole, part))| lost(whole, part, &format!("{at}[{index}]")))
+            pairs
+                .into_iter()
+                .find_map(|(index, (whole, part))| first_lost_field(whole, part, &format!("{at}[{index}]")))
         }
         // Go decodes the bounds of a schema as floats.
         (Value::Number(whole), Value::Number(part)) if whole.as_f64() == part.as_f64() => None,

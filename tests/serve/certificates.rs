@@ -172,7 +172,8 @@ fn whole_chains_are_shown() {
     assert_eq!(link.chain_length(), 2);
 }
 
-/// PKCS#8, PKCS#1 and SEC1, RSA and ECDSA; `tests/serve/keys/README.md` says how they were made.
+/// Keys in PKCS#8, PKCS#1 and SEC1 format, RSA and ECDSA. `tests/serve/keys/README.md` describes how they
+/// were created.
 #[test]
 fn every_kind_of_key_is_read() {
     for kind in ["rsa-pkcs1", "rsa-pkcs8", "ec-sec1", "ec-pkcs8"] {

@@ -11,15 +11,16 @@ use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned, SupportedProtocolVersion};
 
-/// What a client trusts and how it connects.
+/// A client with its trusted CAs and connection settings.
 #[derive(Clone)]
 pub(crate) struct Client {
     config: Arc<ClientConfig>,
     address: SocketAddr,
     source: IpAddr,
+    timeout: Duration,
 }
 
-/// An answer.
+/// An HTTP response.
 #[derive(Clone, Debug)]
 pub(crate) struct Reply {
     pub(crate) status: u16,
@@ -39,7 +40,7 @@ impl Reply {
         String::from_utf8_lossy(&self.body).into_owned()
     }
 
-    /// True if the server says that this connection ends.
+    /// True if the server closes the connection after this response.
     pub(crate) fn closes(&self) -> bool {
         self.header("connection").is_some_and(|value| value.eq_ignore_ascii_case("close"))
     }
@@ -51,7 +52,7 @@ impl Client {
         Client::with(address, config(authorities, &[&rustls::version::TLS13], None))
     }
 
-    /// Only speaks this version of TLS.
+    /// Creates a client that supports only this version of TLS.
     pub(crate) fn only(
         address: SocketAddr,
         authorities: &str,
@@ -60,13 +61,14 @@ impl Client {
         Client::with(address, config(authorities, &[version], None))
     }
 
-    /// Shows a certificate of its own (chain and key, PEM).
+    /// Creates a client with a client certificate (chain and key, PEM).
     pub(crate) fn named(address: SocketAddr, authorities: &str, own: (&str, &str)) -> Client {
         Client::with(address, config(authorities, &[&rustls::version::TLS13], Some(own)))
     }
 
     fn with(address: SocketAddr, config: ClientConfig) -> Client {
-        Client { config: Arc::new(config), address, source: Ipv4Addr::LOCALHOST.into() }
+        let source = Ipv4Addr::LOCALHOST.into();
+        Client { config: Arc::new(config), address, source, timeout: Duration::from_secs(30) }
     }
 
     /// Offers these protocols in ALPN.
@@ -82,11 +84,17 @@ impl Client {
         Client { source: source.into(), ..self.clone() }
     }
 
+    /// Waits so long for bytes of the server.
+    #[allow(dead_code, reason = "only the load needs it")]
+    pub(crate) fn patient(&self, timeout: Duration) -> Client {
+        Client { timeout, ..self.clone() }
+    }
+
     /// Connects, handshake included.
     pub(crate) fn connect(&self) -> io::Result<Link> {
         let mut socket = connect_from(self.source, self.address)?;
         socket.set_nodelay(true)?;
-        socket.set_read_timeout(Some(Duration::from_secs(30)))?;
+        socket.set_read_timeout(Some(self.timeout))?;
         let name = ServerName::try_from("localhost").expect("a name");
         let mut connection = ClientConnection::new(self.config.clone(), name).map_err(io::Error::other)?;
         while connection.is_handshaking() {
@@ -95,7 +103,7 @@ impl Client {
         Ok(Link { stream: StreamOwned::new(connection, socket), unread: Vec::new() })
     }
 
-    /// One request on a connection of its own.
+    /// Sends one request on a new connection.
     pub(crate) fn post(&self, path: &str, body: &[u8]) -> io::Result<Reply> {
         self.connect()?.post(path, body)
     }
@@ -125,7 +133,7 @@ fn config(
     }
 }
 
-/// One connection.
+/// A connection to the server.
 pub(crate) struct Link {
     stream: StreamOwned<ClientConnection, TcpStream>,
     unread: Vec<u8>,
@@ -144,7 +152,7 @@ impl Link {
         self.stream.flush()
     }
 
-    /// Reads one answer.
+    /// Reads one response.
     pub(crate) fn receive(&mut self) -> io::Result<Reply> {
         let head = loop {
             if let Some(end) = find(&self.unread, b"\r\n\r\n") {
@@ -169,7 +177,7 @@ impl Link {
         Ok(reply)
     }
 
-    /// What comes in that time, and nothing if that is nothing; `None` if the connection ends.
+    /// The bytes that arrive in this time, which may be none; `None` if the connection is closed.
     pub(crate) fn silence(&mut self, time: Duration) -> Option<Vec<u8>> {
         self.stream.sock.set_read_timeout(Some(time)).expect("set");
         let result = self.fill();
@@ -183,13 +191,13 @@ impl Link {
         }
     }
 
-    /// What comes until the server ends the connection.
+    /// The bytes until the server closes the connection.
     pub(crate) fn until_end(&mut self) -> Vec<u8> {
         self.wait_for_end();
         self.unread.clone()
     }
 
-    /// Below TLS.
+    /// The TCP socket below TLS.
     pub(crate) fn socket(&mut self) -> &mut TcpStream {
         &mut self.stream.sock
     }
@@ -200,7 +208,7 @@ impl Link {
         self.send(bytes)
     }
 
-    /// Waits until the server ends the connection; what it still said is thrown away.
+    /// Waits until the server closes the connection, and discards remaining bytes.
     pub(crate) fn wait_for_end(&mut self) {
         while self.fill().is_ok() {}
     }
@@ -211,12 +219,12 @@ impl Link {
         chain[0].to_vec()
     }
 
-    /// How many certificates the server showed.
+    /// Number of certificates that the server presented.
     pub(crate) fn chain_length(&self) -> usize {
         self.stream.conn.peer_certificates().map_or(0, <[_]>::len)
     }
 
-    /// What was agreed on in ALPN.
+    /// The protocol negotiated with ALPN.
     pub(crate) fn protocol(&self) -> Option<String> {
         self.stream.conn.alpn_protocol().map(|name| String::from_utf8_lossy(name).into_owned())
     }
@@ -254,7 +262,7 @@ pub(crate) fn connect_from(source: IpAddr, address: SocketAddr) -> io::Result<Tc
     Ok(socket.into())
 }
 
-/// One request to the plain port.
+/// Sends one request to the port without TLS.
 pub(crate) fn plain(address: SocketAddr, method: &str, path: &str, body: &str) -> io::Result<Reply> {
     let mut socket = connect_from(Ipv4Addr::LOCALHOST.into(), address)?;
     socket.set_read_timeout(Some(Duration::from_secs(30)))?;

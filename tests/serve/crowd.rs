@@ -8,15 +8,15 @@ use crate::client::{Client, Link, connect_from, request};
 use crate::running::{Running, until};
 
 const REVIEW: &[u8] = br#"{"request":{"uid":"u","operation":"DELETE"}}"#;
-/// The crowd.
-const OTHERS: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 2));
-/// An API server.
-const OWN: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 3));
-/// Connections of the server, of both workers.
+/// Source address of the many connections.
+const CROWD_ADDRESS: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 2));
+/// Source address of an API server.
+const API_SERVER_ADDRESS: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 3));
+/// Maximum number of connections of the server, over both workers.
 const MOST: usize = 128;
 
-/// Nothing ends because of its time.
-fn patient() -> Running {
+/// A server without timeouts.
+fn server_without_timeouts() -> Running {
     let long = Duration::from_mins(10);
     Running::start(|settings| {
         settings.limits.max_connections = MOST;
@@ -27,42 +27,48 @@ fn patient() -> Running {
     })
 }
 
-/// What a connection of the crowd does before it stays open.
+/// What a connection sends before it stays open.
 #[derive(Clone, Copy, Debug)]
-enum Habit {
-    /// Not even a handshake.
+enum SentPart {
+    /// Nothing, not even a TLS handshake.
     Silent,
-    /// A handshake and nothing else.
+    /// Only a TLS handshake.
     Shaken,
-    /// Half a head.
+    /// Half of the request headers.
     Head,
-    /// Half a body.
+    /// Half of the request body.
     Body,
-    /// A whole request, answered.
+    /// A complete request, which is answered.
     Request,
-    /// The same, and half a body of the next.
+    /// A complete request, and half of the body of the next one.
     RequestAndBody,
 }
 
-impl Habit {
-    const ALL: [Habit; 6] =
-        [Habit::Silent, Habit::Shaken, Habit::Head, Habit::Body, Habit::Request, Habit::RequestAndBody];
+impl SentPart {
+    const ALL: [SentPart; 6] = [
+        SentPart::Silent,
+        SentPart::Shaken,
+        SentPart::Head,
+        SentPart::Body,
+        SentPart::Request,
+        SentPart::RequestAndBody,
+    ];
 
-    /// Opens one. It may be closed at any time: the crowd has no right to be served.
+    /// Opens a connection, which the server may close at any time.
     fn open(self, client: &Client, server: &Running, from: IpAddr) -> Option<Held> {
         let whole = request("POST", "/validate", "application/json", REVIEW);
-        if matches!(self, Habit::Silent) {
+        if matches!(self, SentPart::Silent) {
             return connect_from(from, server.address).ok().map(|socket| (Some(socket), None));
         }
         let mut link = client.from(from).connect().ok()?;
-        if matches!(self, Habit::Request | Habit::RequestAndBody) {
+        if matches!(self, SentPart::Request | SentPart::RequestAndBody) {
             link.send(&whole).ok()?;
             link.receive().ok()?;
         }
         let sent = match self {
-            Habit::Head => 40,
-            Habit::Body | Habit::RequestAndBody => whole.len() - 5,
-            Habit::Silent | Habit::Shaken | Habit::Request => 0,
+            SentPart::Head => 40,
+            SentPart::Body | SentPart::RequestAndBody => whole.len() - 5,
+            SentPart::Silent | SentPart::Shaken | SentPart::Request => 0,
         };
         link.send(&whole[..sent]).ok()?;
         Some((None, Some(link)))
@@ -72,29 +78,29 @@ impl Habit {
 /// A connection of the crowd, without or with TLS.
 type Held = (Option<TcpStream>, Option<Link>);
 
-fn ask(link: &mut Link) {
+fn send_request(link: &mut Link) {
     assert_eq!(link.post("/validate", REVIEW).expect("an answer").status, 200);
 }
 
 #[test]
 fn whatever_others_do_with_their_connections_an_api_server_keeps_its_own_and_gets_new_ones() {
-    for habit in Habit::ALL {
-        let server = patient();
+    for habit in SentPart::ALL {
+        let server = server_without_timeouts();
         let client = server.client();
-        let own = client.from(OWN);
+        let own = client.from(API_SERVER_ADDRESS);
         let mut old = own.connect().expect("connected");
-        ask(&mut old);
+        send_request(&mut old);
         let mut crowd = Vec::new();
         for _ in 0..2 * MOST {
-            crowd.extend(habit.open(&client, &server, OTHERS));
+            crowd.extend(habit.open(&client, &server, CROWD_ADDRESS));
         }
         // Its own are idle meanwhile, and older than all others.
-        ask(&mut old);
+        send_request(&mut old);
         for _ in 0..8 {
-            ask(&mut own.connect().expect("connected"));
-            crowd.extend(habit.open(&client, &server, OTHERS));
+            send_request(&mut own.connect().expect("connected"));
+            crowd.extend(habit.open(&client, &server, CROWD_ADDRESS));
         }
-        ask(&mut old);
+        send_request(&mut old);
         let open = usize::try_from(server.metric("tollgate_connections")).expect("a number");
         assert!(open <= MOST, "{habit:?}: {open} connections");
     }
@@ -103,13 +109,13 @@ fn whatever_others_do_with_their_connections_an_api_server_keeps_its_own_and_get
 /// Tiny requests on all connections, faster than any idle time that a server could set.
 #[test]
 fn busy_connections_of_others_are_no_reason_to_close_idle_ones() {
-    let server = patient();
+    let server = server_without_timeouts();
     let client = server.client();
-    let mut old = client.from(OWN).connect().expect("connected");
-    ask(&mut old);
+    let mut old = client.from(API_SERVER_ADDRESS).connect().expect("connected");
+    send_request(&mut old);
     let busy = |mut links: Vec<Link>| {
         while links.len() < MOST {
-            links.extend(client.from(OTHERS).connect().ok());
+            links.extend(client.from(CROWD_ADDRESS).connect().ok());
         }
         links.retain_mut(|link| link.post("/validate", REVIEW).is_ok());
         links
@@ -117,9 +123,9 @@ fn busy_connections_of_others_are_no_reason_to_close_idle_ones() {
     let mut links = Vec::new();
     for _ in 0..5 {
         links = busy(links);
-        ask(&mut client.from(OWN).connect().expect("connected"));
+        send_request(&mut client.from(API_SERVER_ADDRESS).connect().expect("connected"));
     }
-    ask(&mut old);
+    send_request(&mut old);
 }
 
 /// Sends half a request, lets `others` connect, and sends the rest.
@@ -134,8 +140,8 @@ fn finishes_meanwhile(client: &Client, mut others: impl FnMut()) {
 
 #[test]
 fn many_addresses_with_few_connections_each_do_not_interrupt_requests() {
-    for habit in [Habit::Silent, Habit::Body, Habit::Request] {
-        let server = patient();
+    for habit in [SentPart::Silent, SentPart::Body, SentPart::Request] {
+        let server = server_without_timeouts();
         let client = server.client();
         let mut crowd = Vec::new();
         let mut next = (1..=u8::MAX).cycle();
@@ -146,27 +152,27 @@ fn many_addresses_with_few_connections_each_do_not_interrupt_requests() {
             }
         };
         more(2 * MOST);
-        let own = client.from(OWN);
+        let own = client.from(API_SERVER_ADDRESS);
         // With those that have ended and are not yet closed: no more than the part of one worker's connections from
         // which on their number counts, even if all of them are at the same worker.
         let mut several: Vec<Link> = (0..2).map(|_| own.connect().expect("connected")).collect();
-        several.iter_mut().for_each(ask);
+        several.iter_mut().for_each(send_request);
         for _ in 0..2 {
             finishes_meanwhile(&own, || more(16));
         }
-        several.iter_mut().for_each(ask);
+        several.iter_mut().for_each(send_request);
     }
 }
 
-/// All come through one proxy: the address tells nothing.
+/// If all connections come through one proxy, the address does not distinguish clients.
 #[test]
 fn at_the_same_address_requests_are_not_interrupted() {
-    for habit in Habit::ALL {
-        let server = patient();
-        let client = server.client().from(OWN);
+    for habit in SentPart::ALL {
+        let server = server_without_timeouts();
+        let client = server.client().from(API_SERVER_ADDRESS);
         let mut crowd = Vec::new();
         let mut more = |count: usize| {
-            crowd.extend((0..count).filter_map(|_| habit.open(&client, &server, OWN)));
+            crowd.extend((0..count).filter_map(|_| habit.open(&client, &server, API_SERVER_ADDRESS)));
         };
         more(2 * MOST);
         for _ in 0..4 {
@@ -189,7 +195,7 @@ fn large_bodies_that_others_send_slowly_do_not_keep_large_ones_out() {
     let whole = request("POST", "/validate", "application/json", &body);
     let slow: Vec<Link> = (0..24)
         .map(|_| {
-            let mut link = client.from(OTHERS).connect().expect("connected");
+            let mut link = client.from(CROWD_ADDRESS).connect().expect("connected");
             // Some are refused before all of it is sent.
             let _ = link.send(&whole[..whole.len() - 1]);
             link
@@ -197,13 +203,13 @@ fn large_bodies_that_others_send_slowly_do_not_keep_large_ones_out() {
         .collect();
     until("some to be refused", || server.metric("tollgate_shed_total") >= 1);
     for _ in 0..4 {
-        let reply = client.from(OWN).post("/validate", &body).expect("an answer");
+        let reply = client.from(API_SERVER_ADDRESS).post("/validate", &body).expect("an answer");
         assert_eq!(reply.status, 200, "{}", reply.text());
     }
     drop(slow);
 }
 
-/// One request to the plain port, and what was sent after the response.
+/// Sends a request to the port without TLS. Returns the response and any bytes after it.
 fn probe(server: &Running, from: IpAddr, path: &str) -> String {
     use std::io::{Read as _, Write as _};
     let mut socket = connect_from(from, server.ops).expect("connected");
@@ -216,8 +222,8 @@ fn probe(server: &Running, from: IpAddr, path: &str) -> String {
 
 #[test]
 fn probes_are_answered_whatever_others_do_on_their_port() {
-    let server = patient();
-    let answer = probe(&server, OWN, "/livez");
+    let server = server_without_timeouts();
+    let answer = probe(&server, API_SERVER_ADDRESS, "/livez");
     assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
     assert!(answer.contains("connection: close\r\n"), "not kept open: {answer}");
     let addresses: Vec<IpAddr> = (0..8).map(|last| Ipv4Addr::new(127, 0, 2, last + 1).into()).collect();
@@ -232,7 +238,7 @@ fn probes_are_answered_whatever_others_do_on_their_port() {
                 held.push(socket);
                 if number % 100 == 99 {
                     for path in ["/livez", "/readyz"] {
-                        let answer = probe(&server, OWN, path);
+                        let answer = probe(&server, API_SERVER_ADDRESS, path);
                         assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
                         let answer = probe(&server, from[0], path);
                         assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "the same address: {answer}");
@@ -243,14 +249,14 @@ fn probes_are_answered_whatever_others_do_on_their_port() {
     }
 }
 
-/// One address has at most a quarter of the connections there.
+/// One address can have at most a quarter of the connections to the probe port.
 #[test]
 fn an_address_has_a_bound_on_the_port_of_probes() {
     use std::io::Read as _;
-    let server = patient();
+    let server = server_without_timeouts();
     let mut held: Vec<TcpStream> =
-        (0..100).map(|_| connect_from(OTHERS, server.ops).expect("connected")).collect();
-    assert!(probe(&server, OTHERS, "/livez").contains("200 OK"));
+        (0..100).map(|_| connect_from(CROWD_ADDRESS, server.ops).expect("connected")).collect();
+    assert!(probe(&server, CROWD_ADDRESS, "/livez").contains("200 OK"));
     let ended = held.iter_mut().filter(|socket| {
         socket.set_read_timeout(Some(Duration::from_millis(20))).expect("set");
         matches!((&mut &**socket).read(&mut [0]), Ok(0))

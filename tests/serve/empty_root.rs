@@ -15,12 +15,12 @@ use crate::running::Folder;
 /// The image may have 25 MB; it has little else than this file.
 const MAX_BYTES: usize = 24_500_000;
 
-/// What a 64-bit little-endian ELF file says about itself.
+/// Properties of a 64-bit little-endian ELF file.
 #[derive(Debug, PartialEq)]
 struct Elf {
-    /// The dynamic linker it asks for: `PT_INTERP`.
+    /// True if it needs a dynamic linker (`PT_INTERP`).
     has_interpreter: bool,
-    /// Libraries it asks for: `DT_NEEDED`.
+    /// Number of libraries that it needs (`DT_NEEDED`).
     libraries: usize,
     /// Names of its sections.
     sections: Vec<String>,

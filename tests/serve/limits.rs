@@ -1,5 +1,5 @@
-//! What clients may cost: slow ones, large ones, too many at once, and requests that fail us.
-//! Memory and connections have files of their own (`memory`, `patience`).
+//! Tests the limits on clients: slow ones, large ones, too many at once, and failing requests. Memory and connections
+//! have their own files (`memory`, `patience`).
 
 use std::sync::{Condvar, Mutex};
 use std::time::Duration;
@@ -34,7 +34,7 @@ fn one_panic_is_one_500() {
     assert_eq!(server.metric("tollgate_in_flight"), 0);
 }
 
-/// Requests that wait here until they are let go.
+/// Blocks requests until the test releases them.
 static HELD: (Mutex<(usize, bool)>, Condvar) = (Mutex::new((0, false)), Condvar::new());
 
 fn waits(engine: &Engine, request: &Request<'_>, decision: &Decision) -> Vec<u8> {

@@ -1,4 +1,5 @@
-//! What clients may cost in memory: every byte is counted, the excess is told to come back, and all is given back.
+//! Tests the memory limits of clients: every byte is counted, requests beyond the limit are asked to retry, and all
+//! memory is released.
 
 use tollgate::server::Limits;
 
@@ -11,16 +12,16 @@ fn held(server: &Running, share: &str) -> i64 {
     server.metric(&format!("tollgate_held_bytes{{share=\"{share}\"}}"))
 }
 
-/// Memory for very few large bodies.
-fn little(limits: &mut Limits) {
+/// Reduces the memory limit to a few large bodies.
+fn limit_memory(limits: &mut Limits) {
     limits.max_body = 1 << 20;
     limits.max_connections = 200;
     limits.max_in_flight = 64;
     limits.max_memory = 84 << 20;
 }
 
-/// Begins a body of that length, and sends all but the last byte.
-fn begins(server: &Running, length: usize) -> (Link, u16) {
+/// Starts a request with a body of this length, and sends all but the last byte.
+fn start_request(server: &Running, length: usize) -> (Link, u16) {
     let mut body = REVIEW.to_vec();
     body.resize(length, b' ');
     let mut link = server.client().connect().expect("connected");
@@ -38,8 +39,8 @@ fn begins(server: &Running, length: usize) -> (Link, u16) {
 
 #[test]
 fn bodies_that_do_not_fit_are_told_to_come_back_and_small_ones_are_answered() {
-    let server = Running::start(|settings| little(&mut settings.limits));
-    let mut large: Vec<(Link, u16)> = (0..24).map(|_| begins(&server, 1 << 20)).collect();
+    let server = Running::start(|settings| limit_memory(&mut settings.limits));
+    let mut large: Vec<(Link, u16)> = (0..24).map(|_| start_request(&server, 1 << 20)).collect();
     let refused = large.iter().filter(|(_, status)| *status == 503).count();
     let taken = large.len() - refused;
     assert!(taken >= 1 && refused >= 1, "{taken} taken, {refused} refused");
@@ -63,7 +64,7 @@ fn bodies_that_do_not_fit_are_told_to_come_back_and_small_ones_are_answered() {
     until("all to be given back", || {
         ["common", "small", "working"].iter().all(|share| held(&server, share) == 0)
     });
-    assert_eq!(begins(&server, 1 << 20).1, 0, "there is room again");
+    assert_eq!(start_request(&server, 1 << 20).1, 0, "there is room again");
 }
 
 #[test]
@@ -74,7 +75,7 @@ fn bytes_of_slow_senders_are_counted_and_given_back_when_they_go() {
     });
     let mut slow = Vec::new();
     for count in 1..=20_i64 {
-        let (link, status) = begins(&server, 30_000);
+        let (link, status) = start_request(&server, 30_000);
         assert_eq!(status, 0);
         slow.push(link);
         until("it to be counted", || held(&server, "common") >= count * 30_000);

@@ -1,4 +1,4 @@
-//! How long a connection may take: silent ones, slow heads, clients that do not read, and too many of them.
+//! Tests the timeouts of connections: silent ones, slow headers, clients that do not read, and too many of them.
 
 use std::io::Read as _;
 use std::net::{Ipv4Addr, TcpStream};

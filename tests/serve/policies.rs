@@ -34,7 +34,7 @@ fn claim(namespace: &str, key: &str) -> Vec<u8> {
     .into_bytes()
 }
 
-fn ask(link: &mut Link, namespace: &str, key: &str) -> Value {
+fn send_claim(link: &mut Link, namespace: &str, key: &str) -> Value {
     let reply = link.post("/validate", &claim(namespace, key)).expect("an answer");
     assert_eq!(reply.status, 200);
     let mut answer: Value = serde_json::from_slice(&reply.body).expect("JSON");
@@ -42,7 +42,7 @@ fn ask(link: &mut Link, namespace: &str, key: &str) -> Value {
 }
 
 fn is_denied(link: &mut Link, key: &str) -> bool {
-    ask(link, "ml", key)["allowed"] == false
+    send_claim(link, "ml", key)["allowed"] == false
 }
 
 /// The value of a line of the metrics.
@@ -64,7 +64,7 @@ fn a_swapped_volume_is_seen_by_its_event() {
     let mut link = process.client().connect().expect("connected");
     assert!(is_denied(&mut link, "a/b") && !is_denied(&mut link, "c/d"));
     let digest = |answer: &Value| answer["auditAnnotations"]["policy-digest"].as_str().map(str::to_owned);
-    let first = digest(&ask(&mut link, "ml", "c/d")).expect("a digest");
+    let first = digest(&send_claim(&mut link, "ml", "c/d")).expect("a digest");
     for round in 0..5 {
         let (denied, allowed) = if round % 2 == 0 { ("c/d", "a/b") } else { ("a/b", "c/d") };
         volume.replace(&[("a.yaml", &denying(denied))]);
@@ -72,7 +72,7 @@ fn a_swapped_volume_is_seen_by_its_event() {
         assert!(!is_denied(&mut link, allowed));
     }
     // The digest is the same wherever it is told, and another one than before.
-    let second = digest(&ask(&mut link, "ml", "c/d")).expect("a digest");
+    let second = digest(&send_claim(&mut link, "ml", "c/d")).expect("a digest");
     assert_ne!(first, second);
     until("the metric", || metric(&process, "tollgate_policy_reloads_total{result=\"success\"}") == 6);
     assert_eq!(metric(&process, &format!("tollgate_policy_info{{digest=\"{second}\"}}")), 1);
@@ -85,7 +85,8 @@ fn a_swapped_volume_is_seen_by_its_event() {
     assert_eq!(process.end(), (Some(0), String::new()));
 }
 
-/// Policies reached through a link above their folder: no event of the folder tells that the link leads elsewhere.
+/// Policies that are reached through a symbolic link above their folder. Changing the link causes no event in
+/// the folder.
 struct Elsewhere {
     outer: Folder,
 }
@@ -245,28 +246,28 @@ fn schemas_namespaces_and_new_folders_belong_to_it() {
     write("cluster/namespaces.yaml", &namespace("ml"));
     until("the new label", || is_denied(&mut link, "a/b"));
     assert!(
-        ask(&mut link, "other", "a/b")["allowed"] == true,
+        send_claim(&mut link, "other", "a/b")["allowed"] == true,
         "a namespace that is not listed has no labels"
     );
-    let digest = |link: &mut Link| ask(link, "ml", "a/b")["auditAnnotations"]["policy-digest"].take();
+    let digest = |link: &mut Link| send_claim(link, "ml", "a/b")["auditAnnotations"]["policy-digest"].take();
     let before = digest(&mut link);
     write("schemas/c.json", r#"{"type": "object", "required": ["x"]}"#);
     until("the new schema", || digest(&mut link) != before);
     // A folder that comes later, and files in it that come later still.
     std::fs::create_dir(at("policies/later")).expect("a folder");
     write("policies/later/more.yaml", &denying("x/y"));
-    until("the new folder", || ask(&mut link, "other", "x/y")["allowed"] == false);
+    until("the new folder", || send_claim(&mut link, "other", "x/y")["allowed"] == false);
     write("policies/later/more.yaml", &denying("z/y"));
-    until("the new file", || ask(&mut link, "other", "z/y")["allowed"] == false);
+    until("the new file", || send_claim(&mut link, "other", "z/y")["allowed"] == false);
     // All of it goes, and comes again.
     std::fs::rename(at("policies"), at("aside")).expect("moved");
     until("the fault", || process.get("/readyz?verbose").contains("no such file or folder"));
-    assert!(ask(&mut link, "other", "z/y")["allowed"] == false, "the last good set answers");
+    assert!(send_claim(&mut link, "other", "z/y")["allowed"] == false, "the last good set answers");
     std::fs::remove_file(at("aside/later/more.yaml")).expect("removed");
     std::fs::rename(at("aside"), at("policies")).expect("moved");
-    until("the old folder", || ask(&mut link, "other", "z/y")["allowed"] == true);
+    until("the old folder", || send_claim(&mut link, "other", "z/y")["allowed"] == true);
     write("policies/labels.yaml", &denying("x/y"));
-    until("the new file", || ask(&mut link, "other", "x/y")["allowed"] == false);
+    until("the new file", || send_claim(&mut link, "other", "x/y")["allowed"] == false);
     process.terminate();
     assert_eq!(process.end().0, Some(0));
 }
@@ -316,7 +317,7 @@ fn policies_that_cannot_be_used_are_fatal_at_start() {
     assert!(code == Some(2) && said.contains("must be a file or folder"), "{said}");
 }
 
-/// The cases of `tests/cli/policy_parity.rs`, where `admit` is held against the command line.
+/// Runs the cases of `tests/cli/policy_parity.rs`, which compares `admit` with the command line.
 #[test]
 fn policy_cases_over_https_give_the_bytes_of_admit() {
     let folder = Folder::new("parity");
@@ -343,7 +344,7 @@ fn policy_cases_over_https_give_the_bytes_of_admit() {
     assert_eq!(process.end(), (Some(0), String::new()));
 }
 
-/// What `examples/first.rs` shows and the README prints of it.
+/// Compares the output of `examples/first.rs` with the README.
 #[test]
 fn the_readme_says_what_the_shipped_policies_say() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -372,7 +373,8 @@ fn the_readme_says_what_the_shipped_policies_say() {
     assert_eq!(process.end(), (Some(0), String::new()));
 }
 
-/// A policy that would run for minutes is stopped, its requests are refused, and those beside them are answered.
+/// A policy that would run for minutes is stopped and its requests are denied, while other requests are
+/// answered.
 #[test]
 fn slow_policies_do_not_keep_others_out() {
     let folder = Folder::new("slow");
@@ -405,7 +407,7 @@ fn slow_policies_do_not_keep_others_out() {
     until("slow requests", || stopped.load(Ordering::Relaxed) > 4);
     let mut link = process.client().connect().expect("connected");
     for _ in 0..20 {
-        assert_eq!(ask(&mut link, "other", "a/b")["allowed"], true);
+        assert_eq!(send_claim(&mut link, "other", "a/b")["allowed"], true);
     }
     let before = stopped.load(Ordering::Relaxed);
     until("slow requests go on", || stopped.load(Ordering::Relaxed) > before);

@@ -26,12 +26,12 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    /// Starts `tollgate serve` on free ports and reads what it says of itself.
+    /// Starts `tollgate serve` on free ports, and reads the addresses from its log.
     pub(crate) fn start(arguments: &[&str]) -> Process {
         Process::of(Command::new(env!("CARGO_BIN_EXE_tollgate")).arg("serve").args(arguments))
     }
 
-    /// The same with a command that ends in `tollgate serve`.
+    /// Like [`Process::start`], with a command that ends in `tollgate serve`.
     pub(crate) fn of(command: &mut Command) -> Process {
         let mut child = command
             .args(["--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0", "--workers", "2"])
@@ -75,7 +75,7 @@ impl Process {
         plain(self.ops, "GET", path, "").expect("an answer").text()
     }
 
-    /// Exit code and log.
+    /// Waits for the end of the process. Returns the exit code and the log.
     pub(crate) fn end(mut self) -> (Option<i32>, String) {
         let mut log = String::new();
         if let Some(mut stderr) = self.log.take() {

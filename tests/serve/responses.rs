@@ -1,4 +1,5 @@
-//! What is answered: recordings as `admit` answers them, and anything else with the right code and a reason.
+//! Tests the responses: recordings as `admit` answers them, and anything else with the right status code and a
+//! reason.
 
 use serde_json::{Value, json};
 use tollgate::{Endpoint, Labels, admit};
@@ -65,7 +66,7 @@ fn review() -> Value {
     })
 }
 
-/// The review with one place changed; `null` takes it away.
+/// The review with one value changed; `null` removes it.
 fn with(pointer: &str, value: Value) -> Vec<u8> {
     let mut review = review();
     *review.pointer_mut(pointer).expect("a place") = value;

@@ -17,7 +17,7 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    /// Starts with self-made certificates, changed by `change`.
+    /// Starts a server with self-signed certificates and changed settings.
     pub(crate) fn start(change: impl FnOnce(&mut Settings)) -> Running {
         let any: SocketAddr = "127.0.0.1:0".parse().expect("an address");
         let mut settings = Settings::new(any, any);
@@ -78,7 +78,7 @@ impl Authority {
         self.pair_of(&[name], "localhost")
     }
 
-    /// The same with two common names at most, and another DNS name.
+    /// Issues a certificate with up to two common names and this DNS name.
     pub(crate) fn pair_of(&self, names: &[&str], dns: &str) -> (String, String) {
         let key = KeyPair::generate().expect("a key");
         let mut params = CertificateParams::new(vec![dns.to_owned()]).expect("a name");
@@ -93,7 +93,7 @@ impl Authority {
     }
 }
 
-/// A directory that goes away with the value.
+/// A temporary directory, which is removed when the value is dropped.
 pub(crate) struct Folder(pub(crate) PathBuf);
 
 impl Folder {
@@ -111,7 +111,8 @@ impl Drop for Folder {
     }
 }
 
-/// A Secret volume as a kubelet keeps it: `..data` → a directory per generation, the files are links through it.
+/// A Secret volume as written by a kubelet: `..data` links to a directory per generation, and the files are
+/// links through it.
 pub(crate) struct Volume {
     pub(crate) folder: Folder,
     generation: usize,
@@ -128,7 +129,8 @@ impl Volume {
         volume
     }
 
-    /// The kubelet's way: a new directory, a new link beside the old one, and a rename over it.
+    /// Replaces the files like a kubelet: creates a new directory and a new link, and renames it over the old
+    /// one.
     pub(crate) fn replace(&mut self, files: &[(&str, &str)]) {
         self.generation += 1;
         let old = self.folder.0.join("..data").canonicalize().ok();
@@ -151,7 +153,7 @@ impl Volume {
     }
 }
 
-/// Asks until the answer is yes; gives up after half a minute.
+/// Polls until `holds` returns true; fails after half a minute.
 pub(crate) fn until(what: &str, mut holds: impl FnMut() -> bool) {
     let start = std::time::Instant::now();
     while !holds() {

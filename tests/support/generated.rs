@@ -24,7 +24,7 @@ fn name(line: &str) -> Option<&str> {
     line.strip_prefix("<!-- generated: ")?.strip_suffix(" -->")
 }
 
-/// The document with its parts as they should be; what `part` does not know stays as it is.
+/// The document with its generated parts replaced. Parts that `part` does not know stay.
 pub(crate) fn replaced(text: &str, part: impl Fn(&str) -> Option<String>) -> String {
     let mut out = String::new();
     let mut lines = text.split_inclusive('\n');
@@ -38,7 +38,7 @@ pub(crate) fn replaced(text: &str, part: impl Fn(&str) -> Option<String>) -> Str
     out
 }
 
-/// Compares a document of the repository with what it should be.
+/// Checks that the generated parts of a document are up to date.
 #[track_caller]
 pub(crate) fn check(document: &Path, part: impl Fn(&str) -> Option<String>) {
     let text = std::fs::read_to_string(document).expect("the document");
@@ -52,7 +52,7 @@ pub(crate) fn cell(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ").replace('|', "\\|").replace('<', "&lt;")
 }
 
-/// A table in Markdown.
+/// Formats a Markdown table.
 pub(crate) fn table(header: &[&str], rows: &[Vec<String>]) -> String {
     let line = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
     let header: Vec<String> = header.iter().map(|name| (*name).to_owned()).collect();

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use tollgate::{Endpoint, Engine, Namespaces, PolicyFile, PolicySet, Profile, RuleSet, admit};
 
-/// A moment after the entry that expires.
+/// A time after the expiring entry has expired.
 pub(crate) const NOW: &str = "2026-06-01T00:00:00Z";
 pub(crate) const RULES: &str = "policy,decoding";
 
@@ -57,7 +57,7 @@ pub(crate) const NAMESPACES: &str = r"
 {apiVersion: v1, kind: Namespace, metadata: {name: lab, labels: {team: lab}}}
 ";
 
-/// The objects.
+/// The objects of the test cases.
 pub(crate) fn cases() -> Vec<Value> {
     let tolerations = [
         json!([]),
@@ -105,7 +105,7 @@ pub(crate) fn reviews(cases: &[Value]) -> Vec<String> {
     cases.iter().enumerate().map(review).collect()
 }
 
-/// What the webhook answers, without HTTP. `file` is where the policies are said to be.
+/// The webhook's responses, without HTTP. `file` is the reported location of the policies.
 pub(crate) fn admitted(file: &str, reviews: &[String], endpoint: Endpoint) -> Vec<Vec<u8>> {
     let files = [PolicyFile { name: file.to_owned(), text: POLICIES.to_owned() }];
     let set = PolicySet::load(&files, &|_| Err("no files".to_owned())).expect("good policies");

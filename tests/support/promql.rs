@@ -1,5 +1,5 @@
-//! What PromQL expressions name: metrics, and the labels they are selected by. A scanner of words, not a parser: that an
-//! expression is one is checked by `promtool` (`make monitoring`).
+//! Finds the metrics in PromQL expressions, and the labels by which they are selected. It scans words and is not a
+//! parser: `promtool` checks the syntax (`make monitoring`).
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,

@@ -6,12 +6,12 @@ use std::io::Read as _;
 use base64::Engine as _;
 use tollgate::{Endpoint, Value, ValueKind};
 
-/// One JSON object per line: `name` and `review`.
+/// The recordings, one JSON object per line with `name` and `review`.
 pub(crate) fn recordings() -> String {
     unpacked("recordings/reviews.jsonl.gz")
 }
 
-/// A file of the tests, unpacked.
+/// Reads a compressed file of the tests.
 pub(crate) fn unpacked(name: &str) -> String {
     let path = format!("{}/tests/{name}", env!("CARGO_MANIFEST_DIR"));
     let bytes = std::fs::read(path).expect("it is in the tree");
@@ -20,7 +20,7 @@ pub(crate) fn unpacked(name: &str) -> String {
     text
 }
 
-/// What the API server refuses, or silently drops, in an answer.
+/// The parts of a response that the API server would reject or silently drop.
 pub(crate) fn faults(uid: &str, endpoint: Endpoint, answer: &str) -> Vec<String> {
     let answer = match tollgate::parse_json(answer) {
         Ok(answer) => answer,

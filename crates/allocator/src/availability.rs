@@ -1,7 +1,7 @@
-//! Why no request can get a device, whatever it asks for: nodes, pools, counters and feature gates.
+//! Reasons why a device cannot be allocated to any request: nodes, pools, counters and feature gates.
 //!
-//! Taints, selectors, and a claim that has the device already are not looked at here: a request may tolerate a taint, and
-//! who holds a device is known from the claims. A device is available if there is one node on which a search could take it.
+//! Taints, selectors and existing allocations are not considered here: a request can tolerate a taint, and the claims
+//! show which devices are held. A device is available if the allocator could allocate it on at least one node.
 
 use crate::inventory::{Device, DeviceKey, Inventory, Slice};
 use crate::node::{Node, NodeSelection};
@@ -12,22 +12,24 @@ use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 use tollgate_document::doc::Value;
 
-/// Why no request can get a device. If nodes differ, the last of these that applies on any of them is reported.
+/// Reason why no request can be allocated a device. If the reason differs between nodes, the last variant in
+/// this order is reported.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Obstacle {
-    /// No node can use it.
+    /// No node can use the device.
     NoNode,
-    /// It needs a feature that is off.
+    /// The device needs the named feature gate, which is disabled.
     FeatureOff(&'static str),
-    /// Its slice has compatibility groups, which the release does not support.
+    /// The ResourceSlice has compatibility groups, which the release does not support.
     CompatibilityGroups,
-    /// There is a newer generation of its pool.
+    /// A newer generation of the device's pool exists.
     Outdated,
-    /// The pool has fewer slices than announced, or more.
+    /// The number of slices in the pool differs from `resourceSliceCount`.
     PoolIncomplete,
-    /// The pool has a device or counter set twice, or devices that take counters that do not exist.
+    /// The pool contains duplicate device or counter set names, or a device consumes a counter that does not
+    /// exist.
     PoolInvalid,
-    /// Other devices have taken the shared counters that it needs.
+    /// Allocated devices have used up the shared counters that this device needs.
     CountersUsedUp,
 }
 
@@ -45,19 +47,19 @@ impl fmt::Display for Obstacle {
     }
 }
 
-/// From where a pool is looked at: which node selections reach.
+/// The node, or kind of node, for which the pools are checked.
 #[derive(Clone, Copy)]
-enum Viewpoint<'d> {
+enum CheckedNode<'d> {
     Node(Node<'d>),
-    /// Some node that no slice names. Node selectors count as matching.
+    /// Any node that no slice names. Every node selector is assumed to match it.
     Elsewhere,
 }
 
-impl Viewpoint<'_> {
+impl CheckedNode<'_> {
     fn is_reached_by(self, selection: NodeSelection<'_>) -> bool {
         match (self, selection) {
-            (Viewpoint::Node(node), selection) => selection.reaches(node),
-            (Viewpoint::Elsewhere, selection) => {
+            (CheckedNode::Node(node), selection) => selection.reaches(node),
+            (CheckedNode::Elsewhere, selection) => {
                 matches!(selection, NodeSelection::All | NodeSelection::Selector(_))
             }
         }
@@ -65,9 +67,9 @@ impl Viewpoint<'_> {
 }
 
 impl<'d> Inventory<'d> {
-    /// Why no request can get each device, by its number; `None` for those that a request can get, or that a claim has.
-    /// Where the nodes are not known, each node that a slice names counts as one, and each node selector as matching some
-    /// node.
+    /// For each device of the inventory, the reason why no request can be allocated it. `None` means that a
+    /// request can get the device, or that a claim already holds it. If `nodes` is `None`, every node named
+    /// by a slice is assumed to exist, and every node selector to match some node.
     pub fn obstacles(&self, usage: &Usage<'d>, nodes: Option<&[Node<'d>]>) -> Vec<Option<Obstacle>> {
         let by_name: HashMap<&str, Node<'d>, RandomState> =
             nodes.into_iter().flatten().map(|&node| (node.name, node)).collect();
@@ -83,20 +85,20 @@ impl<'d> Inventory<'d> {
                 _ => None,
             });
             let named: BTreeSet<&str> = named.collect();
-            let viewpoints: Vec<Viewpoint<'d>> = match nodes {
+            let checked_nodes: Vec<CheckedNode<'d>> = match nodes {
                 None => {
                     let named = named.into_iter().map(|name| Node { name, labels: Value::absent() });
-                    named.map(Viewpoint::Node).chain(has_wide.then_some(Viewpoint::Elsewhere)).collect()
+                    named.map(CheckedNode::Node).chain(has_wide.then_some(CheckedNode::Elsewhere)).collect()
                 }
-                Some(nodes) if has_wide => nodes.iter().copied().map(Viewpoint::Node).collect(),
+                Some(nodes) if has_wide => nodes.iter().copied().map(CheckedNode::Node).collect(),
                 Some(_) => {
                     let known = named.into_iter().filter_map(|name| by_name.get(name).copied());
-                    known.map(Viewpoint::Node).collect()
+                    known.map(CheckedNode::Node).collect()
                 }
             };
-            self.note_refused(&slices, &mut found);
-            for viewpoint in viewpoints {
-                self.look_at_pool(&slices, viewpoint, usage, &mut found);
+            self.record_ignored_slices(&slices, &mut found);
+            for checked_node in checked_nodes {
+                self.check_pool(&slices, checked_node, usage, &mut found);
                 let mut devices = slices.iter().flat_map(|(_, slice)| slice.devices.clone());
                 if devices.all(|device| found.get(device).is_none_or(Option::is_none)) {
                     break;
@@ -106,15 +108,15 @@ impl<'d> Inventory<'d> {
         found
     }
 
-    /// The node selections of a slice and, where they have their own, of its devices.
+    /// The node selections of a slice and of those devices that have their own.
     fn selections<'s>(&'s self, slice: &'s Slice<'d>) -> impl Iterator<Item = NodeSelection<'d>> + 's {
         let devices = if slice.selects_per_device() { slice.devices.clone() } else { 0..0 };
         let devices = self.devices.get(devices).into_iter().flatten().map(|device| device.nodes);
         std::iter::once(slice.nodes).chain(devices)
     }
 
-    /// Notes slices that are not looked at on any node.
-    fn note_refused(&self, slices: &[(usize, &Slice<'d>)], found: &mut [Option<Obstacle>]) {
+    /// Records an obstacle for the devices of slices that the allocator ignores on every node.
+    fn record_ignored_slices(&self, slices: &[(usize, &Slice<'d>)], found: &mut [Option<Obstacle>]) {
         for (_, slice) in slices {
             let obstacle = if self.needs_partitionable_devices(slice) {
                 Obstacle::FeatureOff("DRAPartitionableDevices")
@@ -123,19 +125,19 @@ impl<'d> Inventory<'d> {
             } else {
                 continue;
             };
-            note(found, slice.devices.clone(), Some(obstacle));
+            record_obstacle(found, slice.devices.clone(), Some(obstacle));
         }
     }
 
-    /// Notes for the devices of a pool what keeps them from being taken on a node.
-    fn look_at_pool(
+    /// Records for each device of a pool why it cannot be allocated on the given node.
+    fn check_pool(
         &self,
         slices: &[(usize, &Slice<'d>)],
-        viewpoint: Viewpoint<'d>,
+        checked_node: CheckedNode<'d>,
         usage: &Usage<'d>,
         found: &mut [Option<Obstacle>],
     ) {
-        let reaches = |selection: NodeSelection<'_>| viewpoint.is_reached_by(selection);
+        let reaches = |selection: NodeSelection<'_>| checked_node.is_reached_by(selection);
         let reaching: Vec<(usize, &Slice<'d>)> =
             slices.iter().copied().filter(|(_, slice)| self.is_relevant(slice, &reaches)).collect();
         let mut newest = Vec::new();
@@ -143,7 +145,7 @@ impl<'d> Inventory<'d> {
             self.keep_newest(&mut newest, *index, slice.generation);
         }
         let old = reaching.iter().filter(|(index, _)| !newest.contains(index));
-        old.for_each(|(_, slice)| note(found, slice.devices.clone(), Some(Obstacle::Outdated)));
+        old.for_each(|(_, slice)| record_obstacle(found, slice.devices.clone(), Some(Obstacle::Outdated)));
         let pool = self.build_pool(&newest);
         let unusable = match pool.as_ref().map(|pool| pool.state) {
             None => Obstacle::Outdated,
@@ -156,20 +158,20 @@ impl<'d> Inventory<'d> {
                     let Some(device) = self.devices.get(index) else { continue };
                     let owns_selection = self.slices.get(device.slice).is_some_and(Slice::selects_per_device);
                     if !owns_selection || reaches(device.nodes) {
-                        let obstacle = self.obstacle_of(index, device, &left, usage);
-                        note(found, index..index + 1, obstacle);
+                        let obstacle = self.obstacle_in_usable_pool(index, device, &left, usage);
+                        record_obstacle(found, index..index + 1, obstacle);
                     }
                 }
                 return;
             }
         };
         let current = reaching.iter().filter(|(index, _)| newest.contains(index));
-        current.for_each(|(_, slice)| note(found, slice.devices.clone(), Some(unusable)));
+        current.for_each(|(_, slice)| record_obstacle(found, slice.devices.clone(), Some(unusable)));
     }
 
-    /// What keeps a device of a usable pool from being taken.
+    /// The reason why a device of a complete and valid pool cannot be allocated.
     // upstream v1.37 allocateDevice, isSelectable
-    fn obstacle_of(
+    fn obstacle_in_usable_pool(
         &self,
         index: usize,
         device: &Device<'d>,
@@ -196,11 +198,11 @@ impl<'d> Inventory<'d> {
     }
 }
 
-/// The shared counters of a pool that allocated devices leave.
+/// The shared counters of a pool, less the amounts that allocated devices consume.
 struct CountersLeft<'c> {
     counters: &'c Counters,
     left: Vec<i128>,
-    /// Allocated devices have taken more of some counter than there is.
+    /// Allocated devices consume more of some counter than the slices publish.
     is_overdrawn: bool,
 }
 
@@ -210,7 +212,7 @@ impl<'c> CountersLeft<'c> {
         CountersLeft { counters, is_overdrawn: left.iter().any(|left| *left < 0), left }
     }
 
-    /// Whether no counter of the pool is below zero after the device has taken its own.
+    /// True if no counter of the pool drops below zero when the device is allocated.
     // upstream v1.37 checkAvailableCounters
     fn suffice_for(&self, device: usize) -> bool {
         let taken = self.counters.taken_by(device);
@@ -222,8 +224,12 @@ impl<'c> CountersLeft<'c> {
     }
 }
 
-/// Notes what was found about devices on one node. What a request can get on any node stays available.
-fn note(found: &mut [Option<Obstacle>], devices: std::ops::Range<usize>, obstacle: Option<Obstacle>) {
+/// Records the result for devices on one node. A device that is available on any node stays available.
+fn record_obstacle(
+    found: &mut [Option<Obstacle>],
+    devices: std::ops::Range<usize>,
+    obstacle: Option<Obstacle>,
+) {
     for known in found.get_mut(devices).into_iter().flatten() {
         // `None` is the least.
         *known = match (*known, obstacle) {

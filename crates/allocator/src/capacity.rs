@@ -1,19 +1,19 @@
-//! Consumable capacity: how much of a device's capacity a request takes, and whether that much is left.
+//! Consumable capacity: the amount of a device's capacity that a request consumes, and whether that amount is left.
 //!
-//! Quantities are exact; sums are kept in billionths, of which no quantity has a part. A device that is not shareable is
-//! checked in the same way (a request is then a minimum), but the caller records nothing for it.
+//! Quantities are exact; sums are kept in billionths, the smallest unit of a quantity. A device that does not allow
+//! multiple allocations is checked in the same way (a request is then a minimum), but its caller records no usage.
 
 use std::sync::LazyLock;
 use tollgate_api::profile::Semantics;
 use tollgate_api::view::{self, PolicyRange, RequestPolicy};
 use tollgate_formats::quantity::Quantity;
 
-/// One capacity of a device.
+/// One consumable capacity of a device, such as its memory.
 #[derive(Clone, Debug)]
 pub(crate) struct Capacity<'d> {
     pub(crate) name: &'d str,
     value: Quantity<'d>,
-    /// Boxed: few devices have one, and it is larger than all the rest.
+    /// Rules for requested amounts. Boxed because few capacities have a policy and it is large.
     policy: Option<Box<Policy<'d>>>,
 }
 
@@ -31,12 +31,13 @@ struct Range<'d> {
     step: Option<Quantity<'d>>,
 }
 
-/// Why the amount that a request takes cannot be computed.
+/// Why the amount that a request consumes cannot be computed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum CapacityError {
-    /// The request, or what it is rounded to, is beyond the arithmetic of the device's range.
+    /// The requested amount, or the amount it is rounded up to, overflows the arithmetic for the device's
+    /// range.
     NotRepresentable { capacity: String, detail: String },
-    /// The amount is below zero.
+    /// The computed amount is below zero.
     Negative { capacity: String },
 }
 
@@ -56,7 +57,7 @@ impl std::fmt::Display for CapacityError {
     }
 }
 
-/// The text of what cannot be represented.
+/// Error text for an amount that cannot be represented.
 type Unrepresentable = String;
 
 impl<'d> Capacity<'d> {
@@ -65,19 +66,19 @@ impl<'d> Capacity<'d> {
         Capacity { name, value, policy: capacity.request_policy().map(Policy::new).map(Box::new) }
     }
 
-    /// What is left of it, if that much is used, in the format of its value.
-    pub(crate) fn left(&self, used: i128) -> Quantity<'static> {
-        const WHOLE: i128 = 1_000_000_000;
+    /// The remaining capacity when `used` billionths are consumed, in the same format as the published value.
+    pub(crate) fn remaining(&self, used: i128) -> Quantity<'static> {
+        const NANO_PER_UNIT: i128 = 1_000_000_000;
         let left = self.value.nano_value().saturating_sub(used);
-        match i64::try_from(left / WHOLE) {
-            Ok(whole) if left % WHOLE == 0 => self.value.in_same_format(whole, 0),
+        match i64::try_from(left / NANO_PER_UNIT) {
+            Ok(whole) if left % NANO_PER_UNIT == 0 => self.value.in_same_format(whole, 0),
             _ => self.value.in_same_format(i64::try_from(left).unwrap_or(i64::MAX), -9),
         }
     }
 
-    /// What a request takes: the policy's default or all of it if nothing is requested, else what is requested, rounded
-    /// up as the policy says.
-    fn taken(
+    /// The amount that a request consumes. Without a requested amount, this is the policy's default or the
+    /// whole capacity; a requested amount is rounded up according to the policy.
+    fn consumed_amount(
         &self,
         requested: Option<&Quantity<'d>>,
         semantics: &Semantics,
@@ -150,14 +151,16 @@ impl<'d> Policy<'d> {
         })
     }
 
-    /// Whether the range is computed in thousandths: they must hold all of its numbers exactly.
+    /// True if the range is computed in thousandths, which requires that all its values are whole
+    /// thousandths.
     fn counts_in_milli(&self, semantics: &Semantics) -> bool {
         let Some(Range { min, max, step }) = &self.range else { return false };
         let fits = [min, max, step].into_iter().flatten().all(Quantity::fits_milli);
         semantics.fractional_ranges && fits && step.as_ref().is_none_or(|step| step.milli_value() >= 1)
     }
 
-    /// Whether a share may take this amount: the default, a valid value, or an amount on a step of the range.
+    /// True if a request may consume this amount: the default, one of the valid values, or a step of the
+    /// range.
     fn is_valid_amount(&self, taken: &Quantity<'_>, semantics: &Semantics) -> bool {
         if self.default.as_ref() == Some(taken) {
             return true;
@@ -177,15 +180,15 @@ impl<'d> Policy<'d> {
     }
 }
 
-/// Amounts by the name of the capacity, in billionths.
+/// Amounts in billionths, with the name of the capacity.
 pub(crate) type Amounts<'d> = Vec<(&'d str, i128)>;
 
-/// The amount of one capacity; zero if there is none.
+/// The amount for one capacity, or zero if it is not listed.
 pub(crate) fn amount_of(amounts: &[(&str, i128)], name: &str) -> i128 {
     amounts.iter().find(|(known, _)| *known == name).map_or(0, |(_, amount)| *amount)
 }
 
-/// Adds to the amount of one capacity.
+/// Adds to the amount for one capacity.
 pub(crate) fn add_amount<'d>(amounts: &mut Amounts<'d>, name: &'d str, amount: i128) {
     match amounts.iter_mut().find(|(known, _)| *known == name) {
         Some((_, sum)) => *sum = sum.saturating_add(amount),
@@ -193,10 +196,10 @@ pub(crate) fn add_amount<'d>(amounts: &mut Amounts<'d>, name: &'d str, amount: i
     }
 }
 
-/// What a request takes of each capacity of a device, if the policies allow it and `used` leaves enough. `None` if
-/// not, or if the device lacks a requested capacity.
+/// The amount that a request consumes of each capacity of a device. `None` if a policy does not allow the
+/// amount, too little is left after `used`, or the device lacks a requested capacity.
 // upstream v1.36, v1.37 CmpRequestOverCapacity
-pub(crate) fn fit<'d>(
+pub(crate) fn consumed_amounts<'d>(
     requested: &[(&'d str, Quantity<'d>)],
     capacities: &[Capacity<'d>],
     used: impl Fn(&str) -> i128,
@@ -208,7 +211,7 @@ pub(crate) fn fit<'d>(
     let mut taken = Vec::with_capacity(capacities.len());
     for capacity in capacities {
         let request = requested.iter().find(|(name, _)| *name == capacity.name).map(|(_, amount)| amount);
-        let amount = capacity.taken(request, semantics).map_err(|detail| {
+        let amount = capacity.consumed_amount(request, semantics).map_err(|detail| {
             CapacityError::NotRepresentable { capacity: capacity.name.to_owned(), detail }
         })?;
         if semantics.unrepresentable_request_is_error && amount.sign() < 0 {

@@ -4,7 +4,7 @@
 //! other problems of a request depend on the node, or come up in an order that does, and are left to the allocation.
 
 use crate::constraint::Constraint;
-use crate::outcome::{AvailableOn, Id, Unschedulable};
+use crate::outcome::{AvailableOn, ClaimName, Unschedulable};
 use foldhash::fast::RandomState;
 use std::collections::HashMap;
 use tollgate_api::profile::Semantics;
@@ -12,7 +12,7 @@ use tollgate_api::profile::Version;
 use tollgate_api::view::{self, ClaimSpec, Class, List, RequestBody, Selector, Toleration};
 use tollgate_formats::quantity::Quantity;
 
-/// The DeviceClasses of a cluster by name.
+/// The DeviceClasses of a cluster, by name.
 #[derive(Clone, Default, Debug)]
 pub struct Classes<'d> {
     by_name: HashMap<&'d str, Class<'d>, RandomState>,
@@ -24,48 +24,48 @@ impl<'d> FromIterator<(&'d str, Class<'d>)> for Classes<'d> {
     }
 }
 
-/// A claim that has to be allocated.
+/// A ResourceClaim that needs an allocation.
 #[derive(Clone, Copy, Debug)]
 pub struct UnallocatedClaim<'d> {
     pub namespace: &'d str,
     pub name: &'d str,
-    /// The version that the spec is written in.
+    /// The API version of `spec`.
     pub version: Version,
     pub spec: ClaimSpec<'d>,
 }
 
-/// The claims of a pod.
+/// The ResourceClaims of one pod.
 #[derive(Debug)]
 pub struct Claims<'d> {
-    /// Those that have to be allocated, in the order of the pod.
+    /// The claims that need an allocation, in the order of the pod's spec.
     pub(crate) claims: Vec<ClaimPlan<'d>>,
-    /// Where those that are allocated already are available.
+    /// For each claim that is already allocated, the nodes on which its devices are available.
     pub(crate) allocated: Vec<AvailableOn<'d>>,
 }
 
 #[derive(Debug)]
 pub(crate) struct ClaimPlan<'d> {
-    pub(crate) id: Id<'d>,
+    pub(crate) id: ClaimName<'d>,
     pub(crate) requests: Vec<RequestPlan<'d>>,
-    /// `None` for one of a kind that is not known.
+    /// `None` for a constraint type that Tollgate does not know.
     pub(crate) constraints: Vec<Option<Constraint<'d>>>,
 }
 
 #[derive(Debug)]
 pub(crate) struct RequestPlan<'d> {
-    /// One, or the alternatives of `firstAvailable`.
-    pub(crate) asks: Vec<Ask<'d>>,
+    /// The single exact request, or the alternatives of `firstAvailable`.
+    pub(crate) alternatives: Vec<RequestAlternative<'d>>,
     pub(crate) has_alternatives: bool,
 }
 
-/// What a request or one of its alternatives asks for.
+/// An exact request, or one alternative of a `firstAvailable` request.
 #[derive(Debug)]
-pub(crate) struct Ask<'d> {
-    /// Its number among all of the pod.
+pub(crate) struct RequestAlternative<'d> {
+    /// Index among all requests and alternatives of the pod's claims.
     pub(crate) number: usize,
-    /// The name of the request.
+    /// Name of the request.
     pub(crate) request: &'d str,
-    /// The name of the alternative.
+    /// Name of the alternative, if the request has alternatives.
     pub(crate) alternative: Option<&'d str>,
     pub(crate) class_name: &'d str,
     class: Class<'d>,
@@ -83,8 +83,8 @@ pub(crate) enum Mode {
 }
 
 impl<'d> Claims<'d> {
-    /// Reads the claims that have to be allocated, and looks up their classes. Of those that are allocated only the nodes
-    /// matter.
+    /// Reads the claims that need an allocation, and looks up their DeviceClasses. For claims that are
+    /// already allocated, only the nodes matter.
     // upstream v1.37 DynamicResources.PreFilter
     pub fn new(
         claims: impl IntoIterator<Item = UnallocatedClaim<'d>>,
@@ -95,8 +95,8 @@ impl<'d> Claims<'d> {
         let claims = claims.into_iter().map(|claim| ClaimPlan::new(claim, classes, semantics));
         let mut claims: Vec<ClaimPlan<'_>> = claims.collect::<Result<_, _>>()?;
         let requests = claims.iter_mut().flat_map(|claim| &mut claim.requests);
-        for (number, ask) in requests.flat_map(|request| &mut request.asks).enumerate() {
-            ask.number = number;
+        for (number, details) in requests.flat_map(|request| &mut request.alternatives).enumerate() {
+            details.number = number;
         }
         Ok(Claims { claims, allocated: allocated.into_iter().collect() })
     }
@@ -108,15 +108,15 @@ impl<'d> ClaimPlan<'d> {
         classes: &Classes<'d>,
         semantics: &Semantics,
     ) -> Result<ClaimPlan<'d>, Unschedulable> {
-        let id = Id { namespace: claim.namespace, name: claim.name };
+        let id = ClaimName { namespace: claim.namespace, name: claim.name };
         let devices = claim.spec.devices();
         let mut requests = Vec::new();
         for request in devices.requests().iter() {
             let name = request.name();
             let alternatives = request.first_available();
             let exactly = request.exactly(claim.version);
-            let asks = match exactly {
-                Some(body) => vec![Ask::new(name, None, body, classes, semantics)?],
+            let alternatives = match exactly {
+                Some(body) => vec![RequestAlternative::new(name, None, body, classes, semantics)?],
                 None if alternatives.is_empty() => {
                     return Err(Unschedulable::UnknownRequest {
                         claim: id.to_string(),
@@ -130,13 +130,13 @@ impl<'d> ClaimPlan<'d> {
                     });
                 }
                 None => {
-                    let ask = |sub: view::SubRequest<'d>| {
-                        Ask::new(name, Some(sub.name()), sub.body(), classes, semantics)
+                    let details = |sub: view::SubRequest<'d>| {
+                        RequestAlternative::new(name, Some(sub.name()), sub.body(), classes, semantics)
                     };
-                    alternatives.iter().map(ask).collect::<Result<_, _>>()?
+                    alternatives.iter().map(details).collect::<Result<_, _>>()?
                 }
             };
-            requests.push(RequestPlan { asks, has_alternatives: exactly.is_none() });
+            requests.push(RequestPlan { alternatives, has_alternatives: exactly.is_none() });
         }
         let constraints =
             devices.constraints().iter().map(|constraint| Constraint::new(constraint, semantics));
@@ -144,14 +144,14 @@ impl<'d> ClaimPlan<'d> {
     }
 }
 
-impl<'d> Ask<'d> {
+impl<'d> RequestAlternative<'d> {
     fn new(
         request: &'d str,
         alternative: Option<&'d str>,
         body: RequestBody<'d>,
         classes: &Classes<'d>,
         semantics: &Semantics,
-    ) -> Result<Ask<'d>, Unschedulable> {
+    ) -> Result<RequestAlternative<'d>, Unschedulable> {
         let class_name = body.device_class_name();
         let class = classes.by_name.get(class_name).ok_or_else(|| Unschedulable::NoClass {
             request: alternative.map_or(request.to_owned(), |alternative| format!("{request}/{alternative}")),
@@ -168,7 +168,7 @@ impl<'d> Ask<'d> {
         let requests = body.capacity().get("requests").members();
         let requests = requests.filter(|_| semantics.features.consumable_capacity);
         let amount = |value| view::quantity(value).unwrap_or(Quantity::ZERO);
-        Ok(Ask {
+        Ok(RequestAlternative {
             number: 0,
             request,
             alternative,
@@ -181,17 +181,17 @@ impl<'d> Ask<'d> {
         })
     }
 
-    /// Its own name: that of the alternative, if it is one.
+    /// Name of the alternative if there is one, otherwise of the request.
     pub(crate) fn name(&self) -> &'d str {
         self.alternative.unwrap_or(self.request)
     }
 
-    /// The selectors of the class.
+    /// The selectors of the DeviceClass.
     pub(crate) fn class_selectors(&self) -> List<'d, Selector<'d>> {
         self.class.spec().selectors()
     }
 
-    /// The selectors of the request.
+    /// The selectors of the request itself.
     pub(crate) fn selectors(&self) -> List<'d, Selector<'d>> {
         self.body.selectors()
     }
@@ -200,9 +200,9 @@ impl<'d> Ask<'d> {
         self.body.tolerations()
     }
 
-    /// Why no node can be looked at for this request, if so.
+    /// Error text if the allocator cannot process this request on any node.
     // upstream v1.37 validateDeviceRequest
-    pub(crate) fn refusal(&self, semantics: &Semantics) -> Option<String> {
+    pub(crate) fn unsupported_reason(&self, semantics: &Semantics) -> Option<String> {
         if semantics.refuses_derived_attributes && !self.body.derived_attributes().is_empty() {
             return Some(
                 ": cannot handle request with derived attributes, the feature is disabled".to_owned(),

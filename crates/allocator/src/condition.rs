@@ -1,20 +1,22 @@
 //! The message of a pod's PodScheduled condition, as far as this plugin makes it.
 //!
-//! The reasons of all nodes are counted and sorted as text, whichever filter gave them. What follows "preemption:" is not
-//! here: preemption does not help with devices.
+//! The reasons of all nodes are counted and sorted as text, whichever filter gave them. What follows "preemption:" is
+//! not here: preemption does not help with devices.
 
 use crate::outcome::{AllocationError, Unschedulable};
 use std::collections::BTreeMap;
 use tollgate_api::profile::Semantics;
 
-/// What the plugin did after no node was found.
+/// Result of the PostFilter extension point of the DynamicResources plugin, which runs when no node fits the
+/// pod.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PostFilter {
-    /// It had looked at nodes, and there is nothing to deallocate.
+    /// Nodes were checked, and no claim can be deallocated.
     NothingChanged,
-    /// No node was looked at.
+    /// No node was checked.
     NoClaims,
-    /// It deallocated a claim that is not available on the nodes; the pod is tried again.
+    /// A claim was deallocated because it is not available on any suitable node. The scheduler tries the pod
+    /// again.
     Deallocated,
 }
 
@@ -28,8 +30,8 @@ impl PostFilter {
     }
 }
 
-/// The message with reason Unschedulable, up to " preemption:". `reasons` has the number of nodes that each filter's text
-/// was given for.
+/// The message of a condition with reason Unschedulable, up to " preemption:". `reasons` maps each filter
+/// message to the number of nodes that it was reported for.
 // upstream v1.37 FitError.Error
 pub fn unschedulable_message(
     semantics: &Semantics,
@@ -43,13 +45,13 @@ pub fn unschedulable_message(
     message(semantics, nodes, &reasons.join(", "), post_filter)
 }
 
-/// The message of a pod for which no node was looked at, up to " preemption:".
+/// The message for a pod that was rejected before any node was checked, up to " preemption:".
 pub fn rejected_message(semantics: &Semantics, nodes: usize, reason: &Unschedulable) -> String {
-    rejected_text(semantics, nodes, &reason.to_string())
+    rejected_message_for_reason(semantics, nodes, &reason.to_string())
 }
 
-/// The same for the reason of any filter.
-pub fn rejected_text(semantics: &Semantics, nodes: usize, reason: &str) -> String {
+/// Like [`rejected_message`], with the message of any filter as the reason.
+pub fn rejected_message_for_reason(semantics: &Semantics, nodes: usize, reason: &str) -> String {
     message(semantics, nodes, reason, PostFilter::NoClaims)
 }
 
@@ -59,7 +61,7 @@ fn message(semantics: &Semantics, nodes: usize, reasons: &str, post_filter: Post
     format!("0/{nodes} nodes are available: {reasons}.{separated}")
 }
 
-/// The message with reason SchedulerError.
+/// The message of a condition with reason SchedulerError.
 pub fn error_message(error: &AllocationError) -> String {
     format!("running \"DynamicResources\" filter plugin: {error}")
 }

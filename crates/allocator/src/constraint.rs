@@ -1,68 +1,69 @@
 //! Constraints of a claim: `matchAttribute` and `distinctAttribute`, device by device.
 //!
-//! A constraint is told of every device that is taken and taken back, in the order of a stack. What it remembers in
-//! between is upstream's, including what one release forgets.
+//! A constraint is updated for every device that the search allocates or releases, in the order of a stack. Its state
+//! is that of upstream's allocator, including what one release forgets.
 
-use crate::search::Asked;
+use crate::search::ClaimRequest;
 use tollgate_api::profile::{DistinctMemory, Semantics};
 use tollgate_api::view::{self, DeviceBody, Strings, View as _};
 
-/// A constraint and what it remembers of the devices taken so far.
+/// A constraint with the attribute values of the devices allocated so far.
 #[derive(Clone, Debug)]
 pub(crate) struct Constraint<'d> {
     requests: Strings<'d>,
     attribute: &'d str,
-    memory: Memory<'d>,
+    seen: SeenValues<'d>,
 }
 
 #[derive(Clone, Debug)]
-enum Memory<'d> {
-    /// All devices have the value of the first.
+enum SeenValues<'d> {
+    /// `matchAttribute`: every device must have the value of the first device.
     Match { value: Option<Value<'d>>, devices: usize },
-    /// All values are different.
+    /// `distinctAttribute`: all values must differ.
     Distinct { values: Vec<Value<'d>> },
-    /// The last value of each request.
+    /// `distinctAttribute` in releases that remember only the last value of each request.
     DistinctLast { values: Vec<(&'d str, Value<'d>)>, devices: usize },
 }
 
-/// The value of an attribute. Values of different types are different.
+/// The value of an attribute. Values of different types are never equal.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Value<'d> {
     String(&'d str),
     Int(i64),
     Bool(bool),
     Version(&'d str),
-    /// A type that the allocator does not compare.
+    /// A value type that the allocator does not compare.
     Other,
 }
 
 impl<'d> Constraint<'d> {
-    /// `None` if it is of a kind that is not known.
+    /// Returns `None` if the constraint type is unknown.
     pub(crate) fn new(constraint: view::Constraint<'d>, semantics: &Semantics) -> Option<Constraint<'d>> {
-        let (attribute, memory) = match (constraint.match_attribute(), constraint.distinct_attribute()) {
-            (Some(attribute), _) => (attribute, Memory::Match { value: None, devices: 0 }),
+        let (attribute, seen) = match (constraint.match_attribute(), constraint.distinct_attribute()) {
+            (Some(attribute), _) => (attribute, SeenValues::Match { value: None, devices: 0 }),
             (None, Some(attribute)) => {
-                let memory = match semantics.distinct_memory {
-                    DistinctMemory::All => Memory::Distinct { values: Vec::new() },
+                let seen = match semantics.distinct_memory {
+                    DistinctMemory::All => SeenValues::Distinct { values: Vec::new() },
                     DistinctMemory::LastOfEachRequest => {
-                        Memory::DistinctLast { values: Vec::new(), devices: 0 }
+                        SeenValues::DistinctLast { values: Vec::new(), devices: 0 }
                     }
                 };
-                (attribute, memory)
+                (attribute, seen)
             }
             (None, None) => return None,
         };
-        Some(Constraint { requests: constraint.requests(), attribute, memory })
+        Some(Constraint { requests: constraint.requests(), attribute, seen })
     }
 
-    /// Takes a device for a request; `false`, and nothing is remembered, if the constraint does not hold with it.
-    pub(crate) fn add(&mut self, request: Requested<'d>, driver: &str, device: DeviceBody<'d>) -> bool {
-        if !self.covers(request) {
+    /// Adds a device that is allocated to a request. Returns `false` and changes nothing if the device
+    /// violates the constraint.
+    pub(crate) fn add(&mut self, request: RequestName<'d>, driver: &str, device: DeviceBody<'d>) -> bool {
+        if !self.applies_to(request) {
             return true;
         }
         let Some(new) = attribute(device, driver, self.attribute) else { return false };
-        match &mut self.memory {
-            Memory::Match { value, devices } => {
+        match &mut self.seen {
+            SeenValues::Match { value, devices } => {
                 if *devices == 0 {
                     *value = Some(new);
                 } else if new == Value::Other || *value != Some(new) {
@@ -70,13 +71,13 @@ impl<'d> Constraint<'d> {
                 }
                 *devices += 1;
             }
-            Memory::Distinct { values } => {
+            SeenValues::Distinct { values } => {
                 if values.iter().any(|value| is_repeated(*value, new)) {
                     return false;
                 }
                 values.push(new);
             }
-            Memory::DistinctLast { values, devices } => {
+            SeenValues::DistinctLast { values, devices } => {
                 if *devices > 0 && values.iter().any(|(_, value)| is_repeated(*value, new)) {
                     return false;
                 }
@@ -88,25 +89,26 @@ impl<'d> Constraint<'d> {
         true
     }
 
-    /// Takes the last device that was added back.
-    pub(crate) fn remove(&mut self, request: Requested<'d>) {
-        if !self.covers(request) {
+    /// Removes the device that was added last.
+    pub(crate) fn remove(&mut self, request: RequestName<'d>) {
+        if !self.applies_to(request) {
             return;
         }
-        match &mut self.memory {
-            Memory::Match { devices, .. } => *devices = devices.saturating_sub(1),
-            Memory::Distinct { values } => {
+        match &mut self.seen {
+            SeenValues::Match { devices, .. } => *devices = devices.saturating_sub(1),
+            SeenValues::Distinct { values } => {
                 values.pop();
             }
-            Memory::DistinctLast { values, devices } => {
+            SeenValues::DistinctLast { values, devices } => {
                 values.retain(|(name, _)| *name != request.name);
                 *devices = devices.saturating_sub(1);
             }
         }
     }
 
-    /// Whether the constraint applies to a request: it names none, the request, or this alternative of it.
-    fn covers(&self, request: Requested<'_>) -> bool {
+    /// True if the constraint applies to the request: it lists no requests, or it lists the request or this
+    /// alternative.
+    fn applies_to(&self, request: RequestName<'_>) -> bool {
         let is_alternative = |name: &str| {
             let parts = name.strip_prefix(request.name).and_then(|rest| rest.strip_prefix('/'));
             parts.is_some() && parts == request.alternative
@@ -116,16 +118,16 @@ impl<'d> Constraint<'d> {
     }
 }
 
-/// A request by name, and the alternative that is being tried.
+/// Name of a request, and of the alternative that is being tried.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Requested<'d> {
+pub(crate) struct RequestName<'d> {
     pub(crate) name: &'d str,
     pub(crate) alternative: Option<&'d str>,
 }
 
-impl<'d> Requested<'d> {
-    pub(crate) fn of(asked: Asked<'_, 'd>) -> Requested<'d> {
-        Requested { name: asked.ask.request, alternative: asked.ask.alternative }
+impl<'d> RequestName<'d> {
+    pub(crate) fn from_claim_request(claim_request: ClaimRequest<'_, 'd>) -> RequestName<'d> {
+        RequestName { name: claim_request.details.request, alternative: claim_request.details.alternative }
     }
 }
 
@@ -133,7 +135,7 @@ fn is_repeated(value: Value<'_>, new: Value<'_>) -> bool {
     new == Value::Other || value == new
 }
 
-/// The value of a qualified attribute. Names without a domain belong to the driver's.
+/// Looks up an attribute by its qualified name. Names without a domain belong to the driver's domain.
 // upstream v1.37 lookupAttribute
 fn attribute<'d>(device: DeviceBody<'d>, driver: &str, name: &str) -> Option<Value<'d>> {
     let attributes = device.attributes();

@@ -1,8 +1,8 @@
 //! The devices of a cluster: ResourceSlices with the taints of DeviceTaintRules, read once and indexed.
 //!
-//! Nothing here depends on a node or on who holds a device, so one inventory serves all allocations between two changes
-//! of slices or rules. Slices are kept in the order given; upstream's is random, and only matters for pools whose slices
-//! disagree on their number.
+//! Nothing here depends on a node or on who holds a device, so one inventory serves all allocations between two
+//! changes of slices or rules. Slices are kept in the order given; upstream's is random, and only matters for pools
+//! whose slices disagree on their number.
 
 use crate::capacity::Capacity;
 use crate::node::NodeSelection;
@@ -15,21 +15,22 @@ use tollgate_api::profile::Version;
 use tollgate_api::view::{self, DeviceBody, SliceSpec, Taint, TaintRule, TaintSelector};
 use tollgate_formats::quantity::Quantity;
 
-/// A device by its name, as allocations know it. Two slices for different nodes can publish the same name.
+/// Identifies a device by driver, pool and name, as allocation results do. Two slices for different nodes can
+/// publish the same key.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct DeviceKey(u32);
 
-/// Everything that slices publish.
+/// All devices that ResourceSlices publish, with their pools and taints.
 #[derive(Debug)]
 pub struct Inventory<'d> {
     pub(crate) semantics: Semantics,
     pub(crate) slices: Vec<Slice<'d>>,
     pub(crate) devices: Vec<Device<'d>>,
-    /// The slices of each pool.
+    /// The pools, each with its slices.
     pub(crate) pools: Vec<Pool<'d>>,
-    /// The slices that name a node.
+    /// Indices of the slices with `spec.nodeName`, by node.
     pub(crate) by_node: HashMap<&'d str, Vec<usize>, RandomState>,
-    /// All other slices.
+    /// Indices of all other slices.
     pub(crate) shared: Vec<usize>,
     keys: HashMap<(&'d str, &'d str, &'d str), DeviceKey, RandomState>,
 }
@@ -44,17 +45,17 @@ pub(crate) struct Pool<'d> {
 #[derive(Debug)]
 pub(crate) struct Slice<'d> {
     pub(crate) name: &'d str,
-    /// Its place in [`Inventory::pools`].
+    /// Index in [`Inventory::pools`].
     pub(crate) pool: usize,
     pub(crate) generation: i64,
-    /// How many slices the pool has, as this slice says.
-    pub(crate) announced: i64,
+    /// `resourceSliceCount`: the number of slices that the pool has according to this slice.
+    pub(crate) announced_slices: i64,
     pub(crate) nodes: NodeSelection<'d>,
-    /// `perDeviceNodeSelection`, if it is set.
+    /// `spec.perDeviceNodeSelection`, if set.
     pub(crate) per_device: Option<bool>,
     pub(crate) devices: Range<usize>,
     pub(crate) counters: Vec<CounterSet<'d>>,
-    /// Some of its devices take shared counters.
+    /// True if any device of the slice consumes shared counters.
     pub(crate) takes_counters: bool,
     pub(crate) has_compatibility_groups: bool,
 }
@@ -73,11 +74,11 @@ pub(crate) struct Device<'d> {
     pub(crate) body: DeviceBody<'d>,
     pub(crate) nodes: NodeSelection<'d>,
     pub(crate) capacities: Box<[Capacity<'d>]>,
-    /// The counters that the device takes from shared counter sets.
+    /// The shared counters that the device consumes.
     pub(crate) consumes: Box<[CounterSet<'d>]>,
-    /// Those of the slice, then those of rules.
+    /// The taints from the slice, followed by the taints from DeviceTaintRules.
     pub(crate) taints: Vec<Taint<'d>>,
-    /// The names of the rules whose taints are the last ones of `taints`.
+    /// Names of the DeviceTaintRules that added the last taints in `taints`, in the same order.
     pub(crate) tainting_rules: Vec<&'d str>,
     pub(crate) is_shareable: bool,
     pub(crate) has_binding_conditions: bool,
@@ -85,7 +86,8 @@ pub(crate) struct Device<'d> {
 }
 
 impl<'d> Inventory<'d> {
-    /// Reads slices, each in the version it is written in, and the rules that taint their devices.
+    /// Builds an inventory from ResourceSlices, each with its API version, and the DeviceTaintRules that
+    /// taint their devices.
     pub fn new(
         semantics: Semantics,
         slices: impl IntoIterator<Item = (Version, view::Slice<'d>)>,
@@ -94,8 +96,8 @@ impl<'d> Inventory<'d> {
         Inventory::with_class_rules(semantics, slices, rules, |_, _| true)
     }
 
-    /// [`Inventory::new`] for releases whose rules can select devices by class and by CEL. `selects` is asked about
-    /// devices that the driver, pool and device of the rule fit.
+    /// Like [`Inventory::new`], for releases whose DeviceTaintRules can select devices by class and by CEL.
+    /// `selects` evaluates those selectors, for devices that match the rule's driver, pool and device.
     pub fn with_class_rules(
         semantics: Semantics,
         slices: impl IntoIterator<Item = (Version, view::Slice<'d>)>,
@@ -126,12 +128,13 @@ impl<'d> Inventory<'d> {
         inventory
     }
 
-    /// The behaviours of the release.
+    /// The behaviors of the Kubernetes release.
     pub fn semantics(&self) -> &Semantics {
         &self.semantics
     }
 
-    /// The pools, by driver and name, that only one node can use, with that node: all of their slices name it.
+    /// The pools that only one node can use, as driver, pool name and node. All slices of such a pool name
+    /// this node.
     pub fn local_pools(&self) -> impl Iterator<Item = (&'d str, &'d str, &'d str)> {
         self.pools.iter().filter_map(|pool| {
             let mut nodes = pool.slices.iter().map(|&slice| match self.slices.get(slice)?.nodes {
@@ -143,7 +146,7 @@ impl<'d> Inventory<'d> {
         })
     }
 
-    /// The device of that name, if a slice publishes it.
+    /// Looks up a device by name. Returns `None` if no slice publishes it.
     pub fn device(&self, driver: &str, pool: &str, device: &str) -> Option<DeviceKey> {
         self.keys.get(&(driver, pool, device)).copied()
     }
@@ -181,7 +184,7 @@ impl<'d> Inventory<'d> {
             name: slice.metadata().name(),
             pool,
             generation: spec.pool().generation(),
-            announced: spec.pool().resource_slice_count(),
+            announced_slices: spec.pool().resource_slice_count(),
             nodes,
             per_device: spec.per_device_node_selection(),
             devices: first..self.devices.len(),
@@ -191,12 +194,12 @@ impl<'d> Inventory<'d> {
         });
     }
 
-    /// Whether a slice with these counter sets counts as reaching every node.
+    /// True if a slice with these counter sets is treated as available on every node.
     pub(crate) fn reaches_every_node(&self, counters: &[CounterSet<'_>]) -> bool {
         self.semantics.counter_slices_reach_every_node && !counters.is_empty()
     }
 
-    /// Adds the taint of a rule to every device that it selects.
+    /// Adds the taint of a DeviceTaintRule to every device that the rule selects.
     // upstream v1.37 Tracker.applyPatches
     fn add_rule(
         &mut self,
@@ -240,7 +243,7 @@ impl<'d> Inventory<'d> {
 }
 
 impl Slice<'_> {
-    /// Each device has its own node selection.
+    /// True if each device of the slice has its own node selection.
     pub(crate) fn selects_per_device(&self) -> bool {
         self.per_device == Some(true)
     }

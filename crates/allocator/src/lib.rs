@@ -1,13 +1,13 @@
-//! Which devices the Kubernetes scheduler allocates to the claims of a pod on a node, or why none.
+//! Allocates devices to the claims of a pod on a node, as the Kubernetes scheduler does, or explains why it cannot.
 //!
-//! A copy of upstream's decisions and not of its code: for the same objects, the devices are the ones that the scheduler
-//! of the release picks, in its order, and the texts are its own. [`Inventory`] has what ResourceSlices and
-//! DeviceTaintRules say, [`Usage`] what allocated claims hold, [`Claims`] what a pod asks for; [`Allocator`] searches. The
-//! differences between releases are data in [`Semantics`].
+//! This reproduces upstream's decisions, not its code: for the same objects, the result contains the devices that the
+//! scheduler of the release picks, in its order, and the scheduler's messages. [`Inventory`] contains the devices of
+//! ResourceSlices with the taints of DeviceTaintRules, [`Usage`] the devices that allocated claims hold, and
+//! [`Claims`] the requests of a pod; [`Allocator`] performs the search. The differences between releases are data in
+//! [`Semantics`].
 //!
-//! Everything is a function of its input: no files, no clock, no threads, no randomness. A search that would not end in
-//! reasonable time gives up after a number of steps, and says so. CEL is not evaluated here: the caller brings
-//! [`Selectors`].
+//! The crate is pure: no files, no clock, no threads, no randomness. A search that takes too long stops after a
+//! number of steps and reports it. The caller evaluates CEL through [`Selectors`].
 //!
 //! ```
 //! use tollgate_allocator::{

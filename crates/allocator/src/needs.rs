@@ -1,36 +1,37 @@
-//! Before the search: how many devices each request needs on this node, and which they are if it asks for all.
+//! Preparation of the search: the number of devices that each request needs on this node, and the devices of requests
+//! with `allocationMode: All`.
 //!
-//! This goes claim by claim, request by request, alternative by alternative, and the first problem is the answer, even if
-//! it is about an alternative that would not be needed.
+//! Claims, requests and alternatives are processed in order, and the first problem ends the allocation, even if it is
+//! about an alternative that would not be needed.
 
 use crate::capacity;
 use crate::claim::Mode;
 use crate::outcome::{AllocationError, MAX_DEVICES, SelectorSource};
 use crate::pools::PoolState;
-use crate::search::{Asked, Search, Stopped};
+use crate::search::{ClaimRequest, Search, Stopped};
 use crate::selector::{Candidate, SelectorError, Selectors};
 
-/// What a request or an alternative needs.
+/// The devices that a request or alternative needs on this node.
 #[derive(Debug)]
-pub(crate) struct Need {
-    /// The number of devices.
+pub(crate) struct DeviceNeed {
+    /// Number of devices.
     pub(crate) devices: usize,
-    /// Their places, if all devices are asked for.
+    /// For `allocationMode: All`, the indices of these devices in `NodePools::node_devices`.
     pub(crate) all: Vec<usize>,
-    /// For each place, whether the selectors let its device through, once that is known.
+    /// Cached selector results, by index in `NodePools::node_devices`; `None` if not evaluated yet.
     selected: Vec<Option<bool>>,
 }
 
 impl<'a, 'd, S: Selectors + ?Sized> Search<'a, 'd, S> {
-    /// Finds out what each request needs, and whether each claim stays within the limit.
+    /// Computes the number of devices that each request needs, and checks each claim against the limit.
     // upstream v1.37 Allocate, validateDeviceRequest
-    pub(crate) fn prepare(&mut self) -> Result<(), Stopped> {
+    pub(crate) fn compute_needs(&mut self) -> Result<(), Stopped> {
         for (index, claim) in self.claims.iter().enumerate() {
             let mut least = 0_usize;
             for request in &claim.requests {
                 let mut fewest = None;
-                for ask in &request.asks {
-                    let devices = self.add_need(Asked { claim: index, ask })?;
+                for details in &request.alternatives {
+                    let devices = self.add_need(ClaimRequest { claim: index, details })?;
                     fewest = Some(fewest.map_or(devices, |fewest: usize| fewest.min(devices)));
                 }
                 least = least.saturating_add(fewest.unwrap_or(0));
@@ -48,17 +49,18 @@ impl<'a, 'd, S: Selectors + ?Sized> Search<'a, 'd, S> {
         Ok(())
     }
 
-    fn add_need(&mut self, asked: Asked<'a, 'd>) -> Result<usize, Stopped> {
-        let (claim, request) = (|| self.claim_name(asked), || asked.ask.name().to_owned());
-        if let Some(detail) = asked.ask.refusal(&self.allocator.inventory.semantics) {
+    fn add_need(&mut self, claim_request: ClaimRequest<'a, 'd>) -> Result<usize, Stopped> {
+        let (claim, request) =
+            (|| self.claim_name(claim_request), || claim_request.details.name().to_owned());
+        if let Some(detail) = claim_request.details.unsupported_reason(&self.allocator.inventory.semantics) {
             return Err(AllocationError::Refused { claim: claim(), request: request(), detail }.into());
         }
-        let devices = if let Mode::ExactCount(count) = asked.ask.mode { count } else { 0 };
-        self.needs.push(Need { devices, all: Vec::new(), selected: Vec::new() });
-        if asked.ask.mode != Mode::All {
+        let devices = if let Mode::ExactCount(count) = claim_request.details.mode { count } else { 0 };
+        self.needs.push(DeviceNeed { devices, all: Vec::new(), selected: Vec::new() });
+        if claim_request.details.mode != Mode::All {
             return Ok(devices);
         }
-        let all = self.all_devices(asked)?;
+        let all = self.all_devices(claim_request)?;
         let devices = all.len();
         if let Some(need) = self.needs.last_mut() {
             need.devices = devices;
@@ -67,11 +69,11 @@ impl<'a, 'd, S: Selectors + ?Sized> Search<'a, 'd, S> {
         Ok(devices)
     }
 
-    /// The places of the devices that "all" means.
-    fn all_devices(&mut self, asked: Asked<'a, 'd>) -> Result<Vec<usize>, Stopped> {
+    /// Indices of the devices that a request with `allocationMode: All` gets.
+    fn all_devices(&mut self, claim_request: ClaimRequest<'a, 'd>) -> Result<Vec<usize>, Stopped> {
         let mut all = Vec::new();
         for pool in &self.pools.pools {
-            let (claim, request) = (self.claim_name(asked), asked.ask.name().to_owned());
+            let (claim, request) = (self.claim_name(claim_request), claim_request.details.name().to_owned());
             let name = || format!("{}/{}", pool.driver, pool.name);
             match pool.state {
                 PoolState::Usable => {}
@@ -82,65 +84,88 @@ impl<'a, 'd, S: Selectors + ?Sized> Search<'a, 'd, S> {
                     return Err(AllocationError::PoolInvalid { claim, request, pool: name() }.into());
                 }
             }
-            for place in pool.places.clone() {
+            for node_device in pool.node_devices.clone() {
                 self.step()?;
-                if self.is_selectable(asked, place)? && self.counts_as_one_of_all(asked, place)? {
-                    all.push(place);
+                if self.is_selectable(claim_request, node_device)?
+                    && self.has_capacity_for_all_mode(claim_request, node_device)?
+                {
+                    all.push(node_device);
                 }
             }
         }
         Ok(all)
     }
 
-    /// Whether the device has the capacity that a request for all devices asks of each.
-    fn counts_as_one_of_all(&self, asked: Asked<'a, 'd>, place: usize) -> Result<bool, Stopped> {
+    /// True if the device has the capacity that a request with `allocationMode: All` requires of each device.
+    fn has_capacity_for_all_mode(
+        &self,
+        claim_request: ClaimRequest<'a, 'd>,
+        node_device: usize,
+    ) -> Result<bool, Stopped> {
         let semantics = &self.allocator.inventory.semantics;
         if semantics.all_skips_used_up_shares || !semantics.features.consumable_capacity {
-            return Ok(self.capacity_taken(asked, place)?.is_some());
+            return Ok(self.capacity_taken(claim_request, node_device)?.is_some());
         }
-        let Some((_, device)) = self.device_at(place) else { return Ok(false) };
-        let fits = capacity::fit(&asked.ask.capacities, &device.capacities, |_| 0, semantics);
-        let fits = fits.map_err(|error| self.capacity_error(asked, device.name.to_owned(), error))?;
+        let Some((_, device)) = self.device_at(node_device) else { return Ok(false) };
+        let fits = capacity::consumed_amounts(
+            &claim_request.details.capacities,
+            &device.capacities,
+            |_| 0,
+            semantics,
+        );
+        let fits = fits.map_err(|error| self.capacity_error(claim_request, device.name.to_owned(), error))?;
         Ok(fits.is_some())
     }
 
-    /// Whether the selectors of class and request, and the device's own node selection, let it through.
+    /// True if the device matches the selectors of the class and the request, and its own node selection.
     // upstream v1.37 isSelectable
-    pub(crate) fn is_selectable(&mut self, asked: Asked<'a, 'd>, place: usize) -> Result<bool, Stopped> {
-        let need = self.needs.get(asked.ask.number);
-        if let Some(Some(selected)) = need.and_then(|need| need.selected.get(place).copied()) {
+    pub(crate) fn is_selectable(
+        &mut self,
+        claim_request: ClaimRequest<'a, 'd>,
+        node_device: usize,
+    ) -> Result<bool, Stopped> {
+        let need = self.needs.get(claim_request.details.number);
+        if let Some(Some(selected)) = need.and_then(|need| need.selected.get(node_device).copied()) {
             return Ok(selected);
         }
-        let selected = self.select(asked, place)?;
-        let places = self.pools.places.len();
-        if let Some(need) = self.needs.get_mut(asked.ask.number) {
-            need.selected.resize(places, None);
-            if let Some(slot) = need.selected.get_mut(place) {
+        let selected = self.evaluate_selectors(claim_request, node_device)?;
+        let node_devices = self.pools.node_devices.len();
+        if let Some(need) = self.needs.get_mut(claim_request.details.number) {
+            need.selected.resize(node_devices, None);
+            if let Some(slot) = need.selected.get_mut(node_device) {
                 *slot = Some(selected);
             }
         }
         Ok(selected)
     }
 
-    fn select(&self, asked: Asked<'a, 'd>, place: usize) -> Result<bool, Stopped> {
-        let Some((place, device)) = self.device_at(place) else { return Ok(false) };
+    fn evaluate_selectors(
+        &self,
+        claim_request: ClaimRequest<'a, 'd>,
+        node_device: usize,
+    ) -> Result<bool, Stopped> {
+        let Some((node_device, device)) = self.device_at(node_device) else { return Ok(false) };
         let inventory = self.allocator.inventory;
-        let Some(candidate) = inventory.candidate(place.device) else { return Ok(false) };
+        let Some(candidate) = inventory.candidate(node_device.device) else { return Ok(false) };
         if device.has_binding_conditions && !inventory.semantics.features.binding_conditions {
             return Ok(false);
         }
-        Ok(self.selectors_match(asked, candidate, true)?
-            && self.selectors_match(asked, candidate, false)?
-            && place.is_reachable)
+        Ok(self.selectors_match(claim_request, candidate, true)?
+            && self.selectors_match(claim_request, candidate, false)?
+            && node_device.is_reachable)
     }
 
     fn selectors_match(
         &self,
-        asked: Asked<'a, 'd>,
+        claim_request: ClaimRequest<'a, 'd>,
         device: Candidate<'d>,
         of_class: bool,
     ) -> Result<bool, Stopped> {
-        let selectors = if of_class { asked.ask.class_selectors() } else { asked.ask.selectors() };
+        let selectors = if of_class {
+            claim_request.details.class_selectors()
+        } else {
+            claim_request.details.selectors()
+        };
         for (index, selector) in selectors.iter().enumerate() {
             let expression = selector.cel().map_or("", |cel| cel.expression());
             match self.allocator.selectors.matches(expression, device) {
@@ -148,9 +173,9 @@ impl<'a, 'd, S: Selectors + ?Sized> Search<'a, 'd, S> {
                 Ok(false) => return Ok(false),
                 Err(error) => {
                     let source = if of_class {
-                        SelectorSource::Class(asked.ask.class_name.to_owned())
+                        SelectorSource::Class(claim_request.details.class_name.to_owned())
                     } else {
-                        SelectorSource::Claim(self.claim_name(asked))
+                        SelectorSource::Claim(self.claim_name(claim_request))
                     };
                     return Err(self.selector_error(source, index, device, error).into());
                 }

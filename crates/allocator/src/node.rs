@@ -6,22 +6,22 @@
 use tollgate_api::view::{NodeRequirement, NodeSelector, NodeTerm, ObjectMeta, View};
 use tollgate_document::doc::Value;
 
-/// A node: its name and labels.
+/// The name and the labels of a Node.
 #[derive(Clone, Copy, Debug)]
 pub struct Node<'d> {
     pub name: &'d str,
-    /// `metadata.labels`, the value behind the map.
+    /// The map in `metadata.labels`.
     pub labels: Value<'d>,
 }
 
 impl<'d> Node<'d> {
-    /// The node that a Node object describes.
+    /// Reads the name and labels of a Node object.
     pub fn from_object(object: Value<'d>) -> Node<'d> {
         let metadata = ObjectMeta::of(object.get("metadata"));
         Node { name: metadata.name(), labels: metadata.labels() }
     }
 
-    /// Whether one of the selector's terms matches. A term without requirements matches no node.
+    /// True if one of the selector's terms matches the node. A term without requirements matches no node.
     // upstream v1.37 nodeaffinity.NodeSelector.Match
     pub fn matches(self, selector: NodeSelector<'_>) -> bool {
         selector.terms().iter().any(|term| self.matches_term(term))
@@ -33,7 +33,7 @@ impl<'d> Node<'d> {
         !is_empty && self.satisfies(labels.iter(), fields.iter())
     }
 
-    /// Whether the node meets all requirements on its labels and on its fields.
+    /// True if the node meets all requirements on its labels and fields.
     pub fn satisfies<'r>(
         self,
         labels: impl IntoIterator<Item = NodeRequirement<'r>>,
@@ -64,7 +64,8 @@ impl<'d> Node<'d> {
         }
     }
 
-    /// The only field that nodes are selected by is their name; any other is empty.
+    /// Checks a requirement on a field. `metadata.name` is the only supported field; any other counts as
+    /// empty.
     fn has_field(self, requirement: NodeRequirement<'_>) -> bool {
         let field = if requirement.key() == "metadata.name" { self.name } else { "" };
         let mut values = requirement.values().iter();
@@ -77,16 +78,16 @@ impl<'d> Node<'d> {
     }
 }
 
-/// Which nodes can use a device, or all devices of a slice.
+/// The nodes that can use a device, or all devices of a slice.
 #[derive(Clone, Copy, Debug)]
 pub enum NodeSelection<'d> {
-    /// The node of that name.
+    /// The node with this name.
     Name(&'d str),
     /// All nodes.
     All,
-    /// The nodes that it matches.
+    /// The nodes that the selector matches.
     Selector(NodeSelector<'d>),
-    /// None of the forms that are known.
+    /// A kind of node selection that Tollgate does not know.
     Unknown,
 }
 
@@ -104,7 +105,7 @@ impl<'d> NodeSelection<'d> {
         }
     }
 
-    /// Whether the node can use the device.
+    /// True if the node can use the device.
     pub fn reaches(self, node: Node<'_>) -> bool {
         match self {
             NodeSelection::Name(name) => name == node.name,

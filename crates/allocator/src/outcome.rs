@@ -1,7 +1,7 @@
-//! What comes of an allocation: devices, or why not, with the scheduler's texts.
+//! The result of an allocation: devices, or the reason why there are none, with the scheduler's messages.
 //!
-//! An [`AllocationError`] is about the pod: the scheduler reports it at once, even if another node would do. An
-//! [`Unschedulable`] is about the pod or one node, and other nodes are tried.
+//! An [`AllocationError`] concerns the pod: the scheduler reports it immediately, even if another node would be
+//! suitable. An [`Unschedulable`] concerns the pod or one node, and other nodes are tried.
 
 use crate::capacity::CapacityError;
 use crate::inventory::DeviceKey;
@@ -13,22 +13,22 @@ use std::fmt;
 use tollgate_api::view::{self, List, NodeRequirement, NodeSelector, Strings, Toleration};
 use tollgate_formats::quantity::Quantity;
 
-/// What comes of an allocation on one node.
+/// Result of allocating the claims of a pod on one node.
 #[derive(Debug)]
 pub enum Outcome<'d> {
-    /// One allocation for each claim, in order.
+    /// One allocation for each claim, in the order of the claims.
     Allocated(Vec<Allocation<'d>>),
-    /// The devices do not suffice on this node.
+    /// The claims cannot be allocated on this node.
     Unschedulable(Unschedulable),
-    /// Something is wrong with a claim, a class or a pool.
+    /// A claim, class or pool is invalid, which stops scheduling of the pod on all nodes.
     Failed(AllocationError),
-    /// The search met what is not supported, so it is not known what upstream's allocator does. The name of it.
+    /// The result depends on the named feature, which is not supported.
     Unsupported(&'static str),
-    /// The search was ended after so many steps. What upstream's allocator does in this case depends on its time limit.
+    /// The search was stopped after this number of steps. The scheduler would stop at its time limit.
     GaveUp { steps: u64 },
 }
 
-/// The allocation of one claim.
+/// The devices allocated to one claim.
 #[derive(Clone, Debug)]
 pub struct Allocation<'d> {
     pub devices: Vec<AllocatedDevice<'d>>,
@@ -36,20 +36,20 @@ pub struct Allocation<'d> {
     pub nodes: AvailableOn<'d>,
 }
 
-/// One device of an allocation.
+/// One allocated device.
 #[derive(Clone, Debug)]
 pub struct AllocatedDevice<'d> {
     pub request: &'d str,
-    /// The alternative of the request that was chosen, if it has alternatives.
+    /// The chosen alternative, if the request has alternatives.
     pub alternative: Option<&'d str>,
     pub driver: &'d str,
     pub pool: &'d str,
     pub device: &'d str,
     pub key: DeviceKey,
     pub admin_access: bool,
-    /// A share of a device that allows multiple allocations: the result gets a `shareID`.
+    /// True for a share of a device that allows multiple allocations. Its result has a `shareID`.
     pub is_share: bool,
-    /// What a share consumes, in the order of the device's capacities.
+    /// The capacity that a share consumes, in the order of the device's capacities.
     pub consumed_capacity: Vec<(&'d str, Quantity<'d>)>,
     pub tolerations: List<'d, Toleration<'d>>,
     pub binding_conditions: Strings<'d>,
@@ -57,14 +57,15 @@ pub struct AllocatedDevice<'d> {
 }
 
 impl<'d> AllocatedDevice<'d> {
-    /// What the device is to others once the claim is allocated; `None` with adminAccess, which holds nothing.
+    /// The device usage that this result adds. `None` with adminAccess, because it does not block other
+    /// claims.
     pub fn holding(&self) -> Option<Holding<'d>> {
         let consumed = self.consumed_capacity.iter().map(|(name, amount)| (*name, amount.nano_value()));
         let holding = Holding { device: self.key, is_share: self.is_share, consumed: consumed.collect() };
         (!self.admin_access).then_some(holding)
     }
 
-    /// The request as the result names it: `request`, or `request/alternative`.
+    /// The request in the format of allocation results: `request` or `request/alternative`.
     pub fn request_name(&self) -> String {
         match self.alternative {
             Some(alternative) => format!("{}/{alternative}", self.request),
@@ -73,26 +74,26 @@ impl<'d> AllocatedDevice<'d> {
     }
 }
 
-/// The nodes that can use an allocation: its `nodeSelector`.
+/// The nodes that can use an allocation, as its `nodeSelector` states them.
 #[derive(Clone, Debug)]
 pub enum AvailableOn<'d> {
-    /// All nodes; there is no selector.
+    /// All nodes; the allocation has no selector.
     AllNodes,
-    /// The node for which the devices were allocated.
+    /// Only the node for which the devices were allocated.
     Node(&'d str),
-    /// Nodes that the selector of a stored allocation matches.
+    /// The nodes matched by the selector of a stored allocation.
     Selector(NodeSelector<'d>),
-    /// Nodes that meet all of these requirements.
+    /// The nodes that meet all of these requirements.
     Matching { fields: Vec<NodeRequirement<'d>>, labels: Vec<NodeRequirement<'d>> },
 }
 
 impl<'d> AvailableOn<'d> {
-    /// The nodes of an allocation in the status of a claim.
+    /// Reads the nodes from an allocation in the status of a claim.
     pub fn from_status(allocation: view::Allocation<'d>) -> AvailableOn<'d> {
         allocation.node_selector().map_or(AvailableOn::AllNodes, AvailableOn::Selector)
     }
 
-    /// Whether a node can use the allocation.
+    /// True if the node can use the allocation.
     pub fn includes(&self, node: Node<'_>) -> bool {
         match self {
             AvailableOn::AllNodes => true,
@@ -105,14 +106,14 @@ impl<'d> AvailableOn<'d> {
     }
 }
 
-/// A claim as texts name it: `namespace/name`.
+/// A claim, displayed as `namespace/name` in messages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Id<'d> {
+pub(crate) struct ClaimName<'d> {
     pub(crate) namespace: &'d str,
     pub(crate) name: &'d str,
 }
 
-impl fmt::Display for Id<'_> {
+impl fmt::Display for ClaimName<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.namespace {
             "" => f.write_str(self.name),
@@ -121,25 +122,26 @@ impl fmt::Display for Id<'_> {
     }
 }
 
-/// Why a pod has no node yet, although nothing is wrong with its claims.
+/// Why a pod cannot be scheduled yet, although its claims are valid.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Unschedulable {
-    /// No node is looked at: the class of a request does not exist.
+    /// No node is checked because the DeviceClass of a request does not exist.
     NoClass { request: String, class: String },
-    /// No node is looked at: a request is of a kind that the release does not know.
+    /// No node is checked because the release does not know this kind of request.
     UnknownRequest { claim: String, request: String },
-    /// No node is looked at: a request has alternatives, and the feature gate is off.
+    /// No node is checked because a request has alternatives and the feature gate DRAPrioritizedList is
+    /// disabled.
     NoPrioritizedList { claim: String, request: String },
-    /// On this node, no devices fulfil all requests.
+    /// No combination of devices on this node satisfies all requests.
     CannotAllocate,
-    /// The same, and a pool that reaches the node is invalid.
+    /// No combination of devices satisfies all requests, and a pool available on the node is invalid.
     InvalidPools,
     /// An allocated claim of the pod is not available on this node.
     ClaimElsewhere,
 }
 
 impl Unschedulable {
-    /// What the scheduler writes.
+    /// The scheduler's message.
     pub fn text(&self) -> Cow<'static, str> {
         let text = match self {
             Unschedulable::NoClass { request, class } => {
@@ -169,36 +171,37 @@ impl fmt::Display for Unschedulable {
     }
 }
 
-/// What ends an allocation, whatever other nodes have. The claim is given as `namespace/name`, an alternative by its own
-/// name, a device as `driver/pool/device`.
+/// An error that stops the allocation, whatever other nodes offer. Claims are named `namespace/name`,
+/// alternatives by their own name, and devices `driver/pool/device`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum AllocationError {
-    /// All devices are requested while a pool is being updated.
+    /// A request with `allocationMode: All` finds a pool that is being updated.
     PoolBeingUpdated { claim: String, request: String, pool: String },
-    /// All devices are requested while a pool is invalid.
+    /// A request with `allocationMode: All` finds an invalid pool.
     PoolInvalid { claim: String, request: String, pool: String },
-    /// A claim needs more devices than an allocation can have.
+    /// A claim needs more devices than one allocation can contain.
     TooManyDevices { claim: String, devices: usize },
-    /// All devices are requested, and a constraint does not hold for one of them.
+    /// A device of a request with `allocationMode: All` violates a constraint.
     ConstraintBroken { claim: String, request: String, device: String },
-    /// A selector of a class or claim has no answer. `device` is given where the release names it.
+    /// The selector of a class or claim could not be evaluated. `device` is set if the release includes it in
+    /// the message.
     Selector { source: SelectorSource, index: usize, device: Option<String>, error: SelectorError },
-    /// The capacity that a request takes of a device cannot be computed.
+    /// The capacity that a request consumes of a device cannot be computed.
     Capacity { claim: String, request: String, device: String, error: CapacityError },
-    /// A request that the allocator does not know how to fulfil.
+    /// The allocator does not support this request.
     Refused { claim: String, request: String, detail: String },
-    /// A constraint of a kind that the allocator does not know.
+    /// The allocator does not know this type of constraint.
     UnknownConstraint { claim: String, index: usize },
 }
 
-/// Whose selector it is.
+/// The object that contains a selector.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum SelectorSource {
     Class(String),
     Claim(String),
 }
 
-/// The devices that an allocation can have.
+/// Maximum number of devices in one allocation.
 pub const MAX_DEVICES: usize = 32;
 
 impl fmt::Display for AllocationError {
@@ -243,7 +246,7 @@ impl fmt::Display for AllocationError {
     }
 }
 
-/// Releases that name the device also have a hint for missing keys.
+/// Writes a selector error. Releases that name the device also add a hint about missing keys.
 fn write_selector_error(
     f: &mut fmt::Formatter<'_>,
     device: Option<&str>,

@@ -1,8 +1,8 @@
 //! The pools that a node can use: which slices count, whether the pool is complete and valid, and in which order their
 //! devices are tried.
 //!
-//! Nothing here depends on who holds a device. A pool that is incomplete or invalid gives no devices, but it is
-//! remembered: a request for all devices fails because of it.
+//! Nothing here depends on allocated claims. An incomplete or invalid pool provides no devices, but it is remembered,
+//! because requests with `allocationMode: All` fail because of it.
 
 use crate::inventory::{CounterSet, Inventory, Slice};
 use crate::node::{Node, NodeSelection};
@@ -10,13 +10,13 @@ use crate::usage::Usage;
 use foldhash::fast::RandomState;
 use std::collections::{BTreeMap, HashMap};
 
-/// The pools that reach a node, in the order in which they are tried.
+/// The pools available on a node, in the order in which the allocator tries them.
 #[derive(Debug)]
 pub struct NodePools<'d> {
     pub(crate) node: Node<'d>,
     pub(crate) pools: Vec<NodePool<'d>>,
-    /// The devices of all usable pools, in the order in which they are tried.
-    pub(crate) places: Vec<Place>,
+    /// The devices of all usable pools, in the order in which the allocator tries them.
+    pub(crate) node_devices: Vec<NodeDevice>,
 }
 
 #[derive(Debug)]
@@ -24,48 +24,49 @@ pub(crate) struct NodePool<'d> {
     pub(crate) driver: &'d str,
     pub(crate) name: &'d str,
     pub(crate) state: PoolState,
-    /// Its devices in [`NodePools::places`].
-    pub(crate) places: std::ops::Range<usize>,
+    /// The pool's devices, as a range of [`NodePools::node_devices`].
+    pub(crate) node_devices: std::ops::Range<usize>,
     pub(crate) counters: Counters,
 }
 
-/// Whether a pool can be used.
+/// Whether the devices of a pool can be allocated.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum PoolState {
     Usable,
-    /// Slices are missing, or there are too many.
+    /// The number of slices differs from `resourceSliceCount`.
     Incomplete,
-    /// Names are not unique, or devices take counters that do not exist.
+    /// Names are not unique, or a device consumes a counter that does not exist.
     Invalid,
 }
 
-/// A device that the search can reach.
+/// A device that the search can consider on this node.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Place {
-    /// Its place in the inventory.
+pub(crate) struct NodeDevice {
+    /// Index in [`Inventory::devices`].
     pub(crate) device: usize,
-    /// Its place in [`NodePools::pools`].
+    /// Index in [`NodePools::pools`].
     pub(crate) pool: usize,
-    /// The node selection of the device, where it has its own, reaches the node.
+    /// False if the device has its own node selection, which does not match this node.
     pub(crate) is_reachable: bool,
 }
 
-/// The shared counters of a pool, and what each of its devices takes of them.
+/// The shared counters of a pool, and the amounts that each device consumes.
 #[derive(Default, Debug)]
 pub(crate) struct Counters {
-    /// The values of all counters of all sets.
+    /// Published values of all counters in all counter sets.
     pub(crate) totals: Vec<i128>,
-    /// For each device that takes any: which counters, and how much.
+    /// By device: the indices of the counters that it consumes, with the amounts.
     pub(crate) taken: BTreeMap<usize, Vec<(usize, i128)>>,
 }
 
 impl Counters {
-    /// What a device takes.
+    /// The counters and amounts that a device consumes.
     pub(crate) fn taken_by(&self, device: usize) -> &[(usize, i128)] {
         self.taken.get(&device).map_or(&[], Vec::as_slice)
     }
 
-    /// What the devices of allocated claims leave of each counter; below zero if they take more than there is.
+    /// The remaining value of each counter after allocated claims; below zero if claims consume more than the
+    /// slices publish.
     pub(crate) fn left_by(&self, inventory: &Inventory<'_>, usage: &Usage<'_>) -> Vec<i128> {
         let mut left = self.totals.clone();
         let is_held =
@@ -78,7 +79,7 @@ impl Counters {
 }
 
 impl<'d> Inventory<'d> {
-    /// The pools that reach a node.
+    /// The pools that are available on a node.
     // upstream v1.36, v1.37 GatherPools
     pub fn pools_for(&self, node: Node<'d>) -> NodePools<'d> {
         let mut found = Vec::new();
@@ -97,12 +98,13 @@ impl<'d> Inventory<'d> {
                 self.keep_newest(slices, index, slice.generation);
             }
         }
-        let mut pools: Vec<Gathered> = found.iter().filter_map(|slices| self.build_pool(slices)).collect();
+        let mut pools: Vec<UnsortedPool> =
+            found.iter().filter_map(|slices| self.build_pool(slices)).collect();
         pools.sort_by(|one, other| one.order(self).cmp(&other.order(self)));
         self.flatten(node, pools)
     }
 
-    /// Whether a slice matters where `reaches` says which node selections reach.
+    /// True if the slice is considered on the nodes for which `reaches` returns true.
     pub(crate) fn is_relevant(&self, slice: &Slice<'_>, reaches: &dyn Fn(NodeSelection<'_>) -> bool) -> bool {
         if self.needs_partitionable_devices(slice) {
             return false;
@@ -117,7 +119,7 @@ impl<'d> Inventory<'d> {
                 })
     }
 
-    /// The slice has what only DRAPartitionableDevices understands, and that is off.
+    /// True if the slice uses DRAPartitionableDevices and this feature gate is disabled.
     pub(crate) fn needs_partitionable_devices(&self, slice: &Slice<'_>) -> bool {
         let is_on = self.semantics.features.partitionable_devices;
         !is_on && (slice.per_device.is_some() || !slice.counters.is_empty())
@@ -127,7 +129,7 @@ impl<'d> Inventory<'d> {
         self.semantics.ignores_compatibility_groups && slice.has_compatibility_groups
     }
 
-    /// Adds a slice to those of its pool, of which only the highest generation counts.
+    /// Adds a slice to the slices of its pool. Slices of older generations are dropped.
     pub(crate) fn keep_newest(&self, slices: &mut Vec<usize>, index: usize, generation: i64) {
         let current = slices.first().and_then(|&first| self.slices.get(first)).map(|slice| slice.generation);
         match current {
@@ -137,40 +139,41 @@ impl<'d> Inventory<'d> {
         }
     }
 
-    /// The slices of a pool besides those that reach the node, as far as their counters matter.
+    /// The slices of a pool that are not available on the node, if their counters matter.
     // upstream v1.37 checkSlicesInPool
-    fn rest_of_pool(&self, first: &Slice<'_>, reaching: &[usize]) -> RestOfPool {
-        let is_complete = |count: usize| i64::try_from(count) == Ok(first.announced);
+    fn other_slices(&self, first: &Slice<'_>, reaching: &[usize]) -> OtherSlices {
+        let is_complete = |count: usize| i64::try_from(count) == Ok(first.announced_slices);
         if is_complete(reaching.len()) {
-            return RestOfPool::Slices(Vec::new());
+            return OtherSlices::Slices(Vec::new());
         }
         if self.semantics.slices_stand_alone {
-            return RestOfPool::Missing;
+            return OtherSlices::Missing;
         }
         let slices = self.pools.get(first.pool).map_or(&[][..], |pool| &pool.slices);
         let slices = || slices.iter().filter_map(|&index| Some((index, self.slices.get(index)?)));
         if slices().any(|(_, slice)| slice.generation > first.generation) {
-            return RestOfPool::Replaced;
+            return OtherSlices::Replaced;
         }
         let counted = |slice: &Slice<'_>| slice.generation == first.generation && !self.is_ignored(slice);
         if !is_complete(slices().filter(|(_, slice)| counted(slice)).count()) {
-            return RestOfPool::Missing;
+            return OtherSlices::Missing;
         }
         let mut known = reaching.to_vec();
         known.sort_unstable();
         let matters = |slice: &Slice<'_>| slice.takes_counters || !slice.counters.is_empty();
         let others = slices()
             .filter(|(index, slice)| counted(slice) && matters(slice) && known.binary_search(index).is_err());
-        RestOfPool::Slices(others.map(|(index, _)| index).collect())
+        OtherSlices::Slices(others.map(|(index, _)| index).collect())
     }
 
-    /// The pool of these slices, which reach the node; `None` if a newer generation of it does not.
-    pub(crate) fn build_pool(&self, reaching: &[usize]) -> Option<Gathered> {
+    /// Builds a pool from its slices that are available on the node. Returns `None` if a newer generation
+    /// exists that is not available on the node.
+    pub(crate) fn build_pool(&self, reaching: &[usize]) -> Option<UnsortedPool> {
         let first = reaching.first().and_then(|&first| self.slices.get(first))?;
-        let others = match self.rest_of_pool(first, reaching) {
-            RestOfPool::Slices(others) => others,
-            RestOfPool::Missing => return Some(Gathered::unusable(first.pool, PoolState::Incomplete)),
-            RestOfPool::Replaced => return None,
+        let others = match self.other_slices(first, reaching) {
+            OtherSlices::Slices(others) => others,
+            OtherSlices::Missing => return Some(UnsortedPool::unusable(first.pool, PoolState::Incomplete)),
+            OtherSlices::Replaced => return None,
         };
         let mut reaching = reaching.to_vec();
         reaching.sort_by_key(|&index| self.slices.get(index).map(|slice| slice.name));
@@ -187,13 +190,13 @@ impl<'d> Inventory<'d> {
         let devices = self.devices_of(&reaching);
         let counters = self.counters(sets, &devices, &self.devices_of(&others));
         match counters.filter(|_| self.names_are_unique(&devices)) {
-            None => Some(Gathered::unusable(first.pool, PoolState::Invalid)),
+            None => Some(UnsortedPool::unusable(first.pool, PoolState::Invalid)),
             Some(counters) => {
                 let late = |&index: &usize| {
                     self.devices.get(index).is_some_and(|device| device.has_binding_conditions)
                 };
                 let is_late = devices.iter().any(late);
-                Some(Gathered { pool: first.pool, state: PoolState::Usable, devices, counters, is_late })
+                Some(UnsortedPool { pool: first.pool, state: PoolState::Usable, devices, counters, is_late })
             }
         }
     }
@@ -215,7 +218,8 @@ impl<'d> Inventory<'d> {
         self.semantics.slices_stand_alone.then_some(slice)
     }
 
-    /// The counters of a pool, from slices with their scope; `None` if a set is there twice, or a device takes what does not exist.
+    /// The counters of a pool. Returns `None` if a counter set is duplicated or a device consumes a counter
+    /// that does not exist.
     fn counters<'a>(
         &'a self,
         slices: impl Iterator<Item = (Option<usize>, &'a Slice<'d>)>,
@@ -257,49 +261,49 @@ impl<'d> Inventory<'d> {
         Some(counters)
     }
 
-    fn flatten(&self, node: Node<'d>, gathered: Vec<Gathered>) -> NodePools<'d> {
-        let mut places = Vec::new();
+    fn flatten(&self, node: Node<'d>, gathered: Vec<UnsortedPool>) -> NodePools<'d> {
+        let mut node_devices = Vec::new();
         let mut pools = Vec::with_capacity(gathered.len());
-        for Gathered { pool, state, devices, counters, .. } in gathered {
+        for UnsortedPool { pool, state, devices, counters, .. } in gathered {
             let Some(known) = self.pools.get(pool) else { continue };
-            let first = places.len();
+            let first = node_devices.len();
             for device in devices {
                 let owns_selection = |index: usize| {
                     let device = self.devices.get(index)?;
                     self.slices.get(device.slice)?.selects_per_device().then_some(device.nodes)
                 };
                 let is_reachable = owns_selection(device).is_none_or(|nodes| nodes.reaches(node));
-                places.push(Place { device, pool: pools.len(), is_reachable });
+                node_devices.push(NodeDevice { device, pool: pools.len(), is_reachable });
             }
-            let places = first..places.len();
-            pools.push(NodePool { driver: known.driver, name: known.name, state, places, counters });
+            let node_devices = first..node_devices.len();
+            pools.push(NodePool { driver: known.driver, name: known.name, state, node_devices, counters });
         }
-        NodePools { node, pools, places }
+        NodePools { node, pools, node_devices }
     }
 }
 
-/// What is known of the slices of a pool that do not reach the node: which they are, or why the pool cannot be used.
-enum RestOfPool {
+/// The slices of a pool that are not available on the node, or the reason why the pool cannot be used.
+enum OtherSlices {
     Slices(Vec<usize>),
-    /// There are fewer slices than announced, or more.
+    /// The number of slices differs from `resourceSliceCount`.
     Missing,
-    /// There is a newer generation.
+    /// A newer generation exists.
     Replaced,
 }
 
-/// A pool before its devices have their place in the order of all pools.
-pub(crate) struct Gathered {
+/// A pool whose devices are not yet sorted into the order of all pools.
+pub(crate) struct UnsortedPool {
     pool: usize,
     pub(crate) state: PoolState,
     pub(crate) devices: Vec<usize>,
     pub(crate) counters: Counters,
-    /// A device has binding conditions: the pool is tried after all others.
+    /// True if a device has binding conditions. Such pools are tried last.
     is_late: bool,
 }
 
-impl Gathered {
-    fn unusable(pool: usize, state: PoolState) -> Gathered {
-        Gathered { pool, state, devices: Vec::new(), counters: Counters::default(), is_late: false }
+impl UnsortedPool {
+    fn unusable(pool: usize, state: PoolState) -> UnsortedPool {
+        UnsortedPool { pool, state, devices: Vec::new(), counters: Counters::default(), is_late: false }
     }
 
     fn order<'d>(&self, inventory: &Inventory<'d>) -> (bool, &'d str, &'d str) {
@@ -308,7 +312,7 @@ impl Gathered {
     }
 }
 
-/// Adds to the sums of counters what a device takes, or takes it away again with the sign -1.
+/// Adds the amounts that a device consumes to the sums of counters, or subtracts them if `sign` is -1.
 pub(crate) fn add_counters(sums: &mut [i128], taken: &[(usize, i128)], sign: i128) {
     for &(index, amount) in taken {
         if let Some(sum) = sums.get_mut(index) {

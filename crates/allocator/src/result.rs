@@ -1,52 +1,53 @@
-//! A solution as allocations: one for each claim, with the nodes that can use all of its devices.
+//! Converts the result of a search to allocations: one for each claim, with the nodes that can use all of its
+//! devices.
 
 use crate::node::NodeSelection;
 use crate::outcome::{AllocatedDevice, Allocation, AvailableOn};
-use crate::placing::Taken;
+use crate::placing::TakenDevice;
 use crate::search::Search;
 use crate::selector::Selectors;
 use tollgate_api::view::{List, NodeRequirement};
 
 impl<'a, 'd, S: Selectors + ?Sized> Search<'a, 'd, S> {
-    /// The allocations of all claims, once the search has found devices for them.
+    /// The allocations of all claims, after the search has found devices for them.
     pub(crate) fn allocations(&self) -> Vec<Allocation<'d>> {
-        let mut claims: Vec<Vec<&Taken<'a, 'd>>> = self.claims.iter().map(|_| Vec::new()).collect();
+        let mut claims: Vec<Vec<&TakenDevice<'a, 'd>>> = self.claims.iter().map(|_| Vec::new()).collect();
         for taken in self.taken() {
-            if let Some(claim) = claims.get_mut(taken.asked.claim) {
+            if let Some(claim) = claims.get_mut(taken.claim_request.claim) {
                 claim.push(taken);
             }
         }
-        let allocation = |taken: Vec<&Taken<'a, 'd>>| Allocation {
+        let allocation = |taken: Vec<&TakenDevice<'a, 'd>>| Allocation {
             devices: taken.iter().filter_map(|taken| self.allocated(taken)).collect(),
             nodes: self.nodes_of(&taken),
         };
         claims.into_iter().map(allocation).collect()
     }
 
-    fn allocated(&self, taken: &Taken<'a, 'd>) -> Option<AllocatedDevice<'d>> {
-        let (place, device) = self.device_at(taken.place)?;
-        let pool = self.pools.pools.get(place.pool)?;
-        let ask = taken.asked.ask;
+    fn allocated(&self, taken: &TakenDevice<'a, 'd>) -> Option<AllocatedDevice<'d>> {
+        let (node_device, device) = self.device_at(taken.node_device)?;
+        let pool = self.pools.pools.get(node_device.pool)?;
+        let details = taken.claim_request.details;
         Some(AllocatedDevice {
-            request: ask.request,
-            alternative: ask.alternative,
+            request: details.request,
+            alternative: details.alternative,
             driver: pool.driver,
             pool: pool.name,
             device: device.name,
             key: device.key,
-            admin_access: ask.admin_access,
+            admin_access: details.admin_access,
             is_share: taken.is_share,
             consumed_capacity: taken.consumed.clone(),
-            tolerations: ask.tolerations(),
+            tolerations: details.tolerations(),
             binding_conditions: device.body.binding_conditions(),
             binding_failure_conditions: device.body.binding_failure_conditions(),
         })
     }
 
     // upstream v1.37 createNodeSelector
-    fn nodes_of(&self, taken: &[&Taken<'a, 'd>]) -> AvailableOn<'d> {
+    fn nodes_of(&self, taken: &[&TakenDevice<'a, 'd>]) -> AvailableOn<'d> {
         let (mut fields, mut labels) = (Vec::new(), Vec::new());
-        for (_, device) in taken.iter().filter_map(|taken| self.device_at(taken.place)) {
+        for (_, device) in taken.iter().filter_map(|taken| self.device_at(taken.node_device)) {
             let slice = self.allocator.inventory.slices.get(device.slice);
             let nodes =
                 slice.filter(|slice| !slice.selects_per_device()).map_or(device.nodes, |slice| slice.nodes);

@@ -1,56 +1,57 @@
 //! The search: depth first, the first full solution wins.
 //!
 //! Claims are served in the pod's order, requests in the claim's, devices in the order of the pools. Within a request
-//! devices are only taken in ascending order; each request starts again at the first device. The stack is a list and not
-//! the program's, so no claim is too long for it, and every candidate is a step of which there is a limit.
+//! devices are only taken in ascending order; each request starts again at the first device. The stack is a list and
+//! not the program's, so no claim is too long for it, and every candidate is a step of which there is a limit.
 
-use crate::claim::{Ask, ClaimPlan, Claims, Mode};
+use crate::claim::{ClaimPlan, Claims, Mode, RequestAlternative};
 use crate::constraint::Constraint;
 use crate::inventory::{DeviceKey, Inventory};
-use crate::needs::Need;
+use crate::needs::DeviceNeed;
 use crate::outcome::{AllocationError, MAX_DEVICES, Outcome, Unschedulable};
-use crate::placing::{PoolCounters, Share, Taken};
+use crate::placing::{PoolCounters, Share, TakenDevice};
 use crate::pools::{NodePools, PoolState};
 use crate::selector::{SelectorError, Selectors};
 use crate::usage::Usage;
 use foldhash::fast::RandomState;
 use std::collections::{BTreeSet, HashMap};
 
-/// Allocates devices that slices publish and nobody holds.
+/// Allocates published devices that no claim holds.
 #[derive(Debug)]
 pub struct Allocator<'a, 'd, S: ?Sized> {
     pub inventory: &'a Inventory<'d>,
     pub usage: &'a Usage<'d>,
     pub selectors: &'a S,
-    /// The steps after which a search gives up.
+    /// Maximum number of steps of one search.
     pub max_steps: u64,
 }
 
-/// Steps for one pod on one node: far more than any pod needs that is not made to need more, and less than a second.
+/// Default step limit for one pod on one node. Real pods need far fewer, and the search takes less than a
+/// second.
 pub const DEFAULT_MAX_STEPS: u64 = 1_000_000;
 
-/// Why the search ends without an answer of its own.
+/// Why the search stops without a result.
 #[derive(Debug)]
-pub(crate) enum Stop {
+pub(crate) enum StopReason {
     Failed(AllocationError),
     GaveUp,
 }
 
-/// Boxed, so that the rare end does not enlarge every `Result`.
-pub(crate) type Stopped = Box<Stop>;
+/// Boxed to keep `Result` small.
+pub(crate) type Stopped = Box<StopReason>;
 
 impl From<AllocationError> for Stopped {
     fn from(error: AllocationError) -> Stopped {
-        Box::new(Stop::Failed(error))
+        Box::new(StopReason::Failed(error))
     }
 }
 
 impl<'d, S: Selectors + ?Sized> Allocator<'_, 'd, S> {
-    /// Allocates the claims of a pod on a node, all of them or none.
+    /// Allocates all claims of a pod on a node, or none of them.
     // upstream v1.37 DynamicResources.Filter
     pub fn allocate(&self, pools: &NodePools<'d>, claims: &Claims<'d>) -> Outcome<'d> {
         let mut search = Search::new(self, pools, &claims.claims);
-        let found = search.prepare().and_then(|()| search.run());
+        let found = search.compute_needs().and_then(|()| search.find_solution());
         match found.map_err(|stop| *stop) {
             Ok(true) if !claims.allocated.iter().all(|nodes| nodes.includes(pools.node)) => {
                 Outcome::Unschedulable(Unschedulable::ClaimElsewhere)
@@ -60,52 +61,53 @@ impl<'d, S: Selectors + ?Sized> Allocator<'_, 'd, S> {
                 Outcome::Unschedulable(Unschedulable::InvalidPools)
             }
             Ok(false) => Outcome::Unschedulable(Unschedulable::CannotAllocate),
-            Err(Stop::Failed(AllocationError::Selector {
-                error: SelectorError::Unsupported(what), ..
+            Err(StopReason::Failed(AllocationError::Selector {
+                error: SelectorError::Unsupported(what),
+                ..
             })) => Outcome::Unsupported(what),
-            Err(Stop::Failed(error)) => Outcome::Failed(error),
-            Err(Stop::GaveUp) => Outcome::GaveUp { steps: self.max_steps },
+            Err(StopReason::Failed(error)) => Outcome::Failed(error),
+            Err(StopReason::GaveUp) => Outcome::GaveUp { steps: self.max_steps },
         }
     }
 }
 
-/// One allocation while it is being made.
+/// A search for the devices of one pod on one node.
 pub(crate) struct Search<'a, 'd, S: ?Sized> {
     pub(crate) allocator: &'a Allocator<'a, 'd, S>,
     pub(crate) pools: &'a NodePools<'d>,
     pub(crate) claims: &'a [ClaimPlan<'d>],
-    /// What each request or alternative needs on this node, by [`Ask::number`].
-    pub(crate) needs: Vec<Need>,
+    /// The number of devices that each request or alternative needs on this node, by [`RequestAlternative::number`].
+    pub(crate) needs: Vec<DeviceNeed>,
     pub(crate) constraints: Vec<Vec<Constraint<'d>>>,
-    /// The devices that are being taken alone, with the claims that take them.
+    /// Devices allocated exclusively by this search, with the index of the claim.
     pub(crate) taking: BTreeSet<(DeviceKey, usize)>,
-    /// The devices of which shares are being taken.
+    /// Devices of which this search has allocated shares.
     pub(crate) shares: HashMap<DeviceKey, Share<'d>, RandomState>,
-    /// The counters of each pool, computed when they are first needed.
+    /// The counters of each pool, computed on first use.
     pub(crate) counters: Vec<Option<PoolCounters>>,
-    /// How many devices each claim has.
+    /// Number of devices allocated so far, for each claim.
     devices: Vec<usize>,
     stack: Vec<Frame<'a, 'd>>,
     steps: u64,
 }
 
-/// What a claim, by its number, asks for.
+/// A request or alternative, with the index of its claim.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Asked<'a, 'd> {
+pub(crate) struct ClaimRequest<'a, 'd> {
     pub(crate) claim: usize,
-    pub(crate) ask: &'a Ask<'d>,
+    pub(crate) details: &'a RequestAlternative<'d>,
 }
 
-/// Which device of which request is looked for.
+/// The position of the search: the next device of a request.
 #[derive(Clone, Copy, Debug)]
 struct Position {
     claim: usize,
     request: usize,
-    /// The alternative that is being tried; `None` before one is.
+    /// Index of the alternative that is being tried; `None` before the first.
     alternative: Option<usize>,
-    /// How many devices the request has already.
+    /// Number of devices that the request already has.
     device: usize,
-    /// The first place to look at.
+    /// Index of the first device to try.
     start: usize,
 }
 
@@ -115,20 +117,21 @@ impl Position {
     }
 }
 
-/// A choice to which the search can come back.
+/// A choice on the search stack, to which the search can return.
 #[derive(Debug)]
 enum Frame<'a, 'd> {
-    /// The end of a claim.
+    /// A claim is complete.
     Claim,
     /// An alternative is being tried.
     Alternatives {
         at: Position,
         index: usize,
-        /// All alternatives before it had too many devices.
+        /// True if all earlier alternatives would exceed the device limit.
         all_over: bool,
     },
-    /// A device was taken; `next` is the place to look at after it, unless the request is for all devices.
-    Device { at: Position, next: Option<usize>, taken: Taken<'a, 'd> },
+    /// A device was allocated. `next` is the index of the device to try after it; `None` if the request is
+    /// for all devices.
+    Device { at: Position, next: Option<usize>, taken: TakenDevice<'a, 'd> },
 }
 
 enum Step {
@@ -137,11 +140,11 @@ enum Step {
     Done,
 }
 
-/// Why a branch has no solution.
+/// Why a branch of the search has no solution.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Failure {
     NoDevice,
-    /// The claim would have too many devices. Other devices do not help, only fewer.
+    /// The claim would exceed the device limit, so trying other devices does not help.
     OverLimit,
 }
 
@@ -166,32 +169,35 @@ impl<'a, 'd, S: Selectors + ?Sized> Search<'a, 'd, S> {
         }
     }
 
-    /// Counts a step.
+    /// Counts one step, and fails if the limit is exceeded.
     pub(crate) fn step(&mut self) -> Result<(), Stopped> {
         self.steps += 1;
-        if self.steps > self.allocator.max_steps { Err(Box::new(Stop::GaveUp)) } else { Ok(()) }
+        if self.steps > self.allocator.max_steps { Err(Box::new(StopReason::GaveUp)) } else { Ok(()) }
     }
 
-    /// The devices that are being taken, in order.
-    pub(crate) fn taken(&self) -> impl Iterator<Item = &Taken<'a, 'd>> {
+    /// The devices that the search has allocated, in order.
+    pub(crate) fn taken(&self) -> impl Iterator<Item = &TakenDevice<'a, 'd>> {
         self.stack.iter().filter_map(|frame| match frame {
             Frame::Device { taken, .. } => Some(taken),
             Frame::Claim | Frame::Alternatives { .. } => None,
         })
     }
 
-    fn asked(&self, at: Position) -> Option<Asked<'a, 'd>> {
+    fn claim_request(&self, at: Position) -> Option<ClaimRequest<'a, 'd>> {
         let request = self.claims.get(at.claim)?.requests.get(at.request)?;
-        Some(Asked { claim: at.claim, ask: request.asks.get(at.alternative.unwrap_or(0))? })
+        Some(ClaimRequest {
+            claim: at.claim,
+            details: request.alternatives.get(at.alternative.unwrap_or(0))?,
+        })
     }
 
-    /// Whether there is a solution; its devices are then on the stack.
-    fn run(&mut self) -> Result<bool, Stopped> {
+    /// Returns true if the search finds a solution. Its devices are then on the stack.
+    fn find_solution(&mut self) -> Result<bool, Stopped> {
         let mut step = Step::Enter(Position::at_request(0, 0));
         loop {
             step = match step {
                 Step::Done => return Ok(true),
-                Step::Enter(at) => self.enter(at)?,
+                Step::Enter(at) => self.enter_position(at)?,
                 Step::Back(failure) => match self.stack.pop() {
                     None => return Ok(false),
                     Some(frame) => self.resume(frame, failure)?,
@@ -201,7 +207,7 @@ impl<'a, 'd, S: Selectors + ?Sized> Search<'a, 'd, S> {
     }
 
     // upstream v1.37 allocateOne
-    fn enter(&mut self, at: Position) -> Result<Step, Stopped> {
+    fn enter_position(&mut self, at: Position) -> Result<Step, Stopped> {
         self.step()?;
         let Some(claim) = self.claims.get(at.claim) else { return Ok(Step::Done) };
         let Some(request) = claim.requests.get(at.request) else {
@@ -211,9 +217,11 @@ impl<'a, 'd, S: Selectors + ?Sized> Search<'a, 'd, S> {
         if request.has_alternatives && at.alternative.is_none() {
             return Ok(self.try_alternative(at, 0, true));
         }
-        let Some(asked) = self.asked(at) else { return Ok(Step::Back(Failure::NoDevice)) };
-        let Some(need) = self.needs.get(asked.ask.number) else { return Ok(Step::Back(Failure::NoDevice)) };
-        let is_all = asked.ask.mode == Mode::All;
+        let Some(claim_request) = self.claim_request(at) else { return Ok(Step::Back(Failure::NoDevice)) };
+        let Some(need) = self.needs.get(claim_request.details.number) else {
+            return Ok(Step::Back(Failure::NoDevice));
+        };
+        let is_all = claim_request.details.mode == Mode::All;
         if is_all && need.devices == 0 {
             return Ok(Step::Back(Failure::NoDevice));
         }
@@ -225,11 +233,13 @@ impl<'a, 'd, S: Selectors + ?Sized> Search<'a, 'd, S> {
             return Ok(Step::Back(Failure::OverLimit));
         }
         if !is_all {
-            return self.try_places(at, asked, at.start);
+            return self.try_devices(at, claim_request, at.start);
         }
-        let Some(&place) = need.all.get(at.device) else { return Ok(Step::Back(Failure::NoDevice)) };
-        let Some(taken) = self.take(asked, place, true)? else { return Ok(Step::Back(Failure::NoDevice)) };
-        Ok(self.go_on(at, None, taken))
+        let Some(&node_device) = need.all.get(at.device) else { return Ok(Step::Back(Failure::NoDevice)) };
+        let Some(taken) = self.allocate_device(claim_request, node_device, true)? else {
+            return Ok(Step::Back(Failure::NoDevice));
+        };
+        Ok(self.push_device(at, None, taken))
     }
 
     fn try_alternative(&mut self, at: Position, index: usize, all_over: bool) -> Step {
@@ -237,24 +247,33 @@ impl<'a, 'd, S: Selectors + ?Sized> Search<'a, 'd, S> {
         Step::Enter(Position { alternative: Some(index), ..at })
     }
 
-    /// Takes the first device from a place on that can be taken.
-    fn try_places(&mut self, at: Position, asked: Asked<'a, 'd>, from: usize) -> Result<Step, Stopped> {
-        for place in from..self.pools.places.len() {
+    /// Allocates the first suitable device, starting at the index `from`.
+    fn try_devices(
+        &mut self,
+        at: Position,
+        claim_request: ClaimRequest<'a, 'd>,
+        from: usize,
+    ) -> Result<Step, Stopped> {
+        for node_device in from..self.pools.node_devices.len() {
             self.step()?;
-            let is_free = self.device_at(place).is_some_and(|(_, device)| self.is_free(asked, device.key));
-            if !is_free || !self.is_selectable(asked, place)? || self.capacity_taken(asked, place)?.is_none()
+            let is_free = self
+                .device_at(node_device)
+                .is_some_and(|(_, device)| self.is_free(claim_request, device.key));
+            if !is_free
+                || !self.is_selectable(claim_request, node_device)?
+                || self.capacity_taken(claim_request, node_device)?.is_none()
             {
                 continue;
             }
-            if let Some(taken) = self.take(asked, place, false)? {
-                return Ok(self.go_on(at, Some(place + 1), taken));
+            if let Some(taken) = self.allocate_device(claim_request, node_device, false)? {
+                return Ok(self.push_device(at, Some(node_device + 1), taken));
             }
         }
         Ok(Step::Back(Failure::NoDevice))
     }
 
-    /// Goes on with the next device of the request.
-    fn go_on(&mut self, at: Position, next: Option<usize>, taken: Taken<'a, 'd>) -> Step {
+    /// Continues with the next device of the request.
+    fn push_device(&mut self, at: Position, next: Option<usize>, taken: TakenDevice<'a, 'd>) -> Step {
         if let Some(devices) = self.devices.get_mut(at.claim) {
             *devices += 1;
         }
@@ -262,7 +281,7 @@ impl<'a, 'd, S: Selectors + ?Sized> Search<'a, 'd, S> {
         Step::Enter(Position { device: at.device + 1, start: next.unwrap_or(0), ..at })
     }
 
-    /// Goes on at a choice after what followed it failed.
+    /// Continues at an earlier choice after a branch failed.
     fn resume(&mut self, frame: Frame<'a, 'd>, failure: Failure) -> Result<Step, Stopped> {
         match frame {
             // Another device of an earlier claim can make a smaller alternative of the later one possible.
@@ -270,18 +289,20 @@ impl<'a, 'd, S: Selectors + ?Sized> Search<'a, 'd, S> {
             Frame::Alternatives { at, index, all_over } => {
                 let all_over = all_over && failure == Failure::OverLimit;
                 let request = self.claims.get(at.claim).and_then(|claim| claim.requests.get(at.request));
-                if request.is_some_and(|request| index + 1 < request.asks.len()) {
+                if request.is_some_and(|request| index + 1 < request.alternatives.len()) {
                     return Ok(self.try_alternative(at, index + 1, all_over));
                 }
                 Ok(Step::Back(if all_over { Failure::OverLimit } else { Failure::NoDevice }))
             }
             Frame::Device { at, next, taken } => {
-                self.take_back(&taken);
+                self.undo_allocation(&taken);
                 if let Some(devices) = self.devices.get_mut(at.claim) {
                     *devices -= 1;
                 }
                 match next {
-                    Some(next) if failure == Failure::NoDevice => self.try_places(at, taken.asked, next),
+                    Some(next) if failure == Failure::NoDevice => {
+                        self.try_devices(at, taken.claim_request, next)
+                    }
                     _ => Ok(Step::Back(failure)),
                 }
             }

@@ -1,11 +1,11 @@
-//! Whether the taints of a device keep a request from getting it.
+//! Checks whether the taints of a device prevent its allocation to a request.
 //!
-//! Only the scheduler's side: `tolerationSeconds` and eviction do not matter here.
+//! This is the scheduler's side only: `tolerationSeconds` and evictions do not matter here.
 
 use tollgate_api::view::{List, Taint, Toleration};
 
-/// True if every taint that prevents allocation is tolerated. Taints with other effects than NoSchedule and NoExecute
-/// prevent nothing.
+/// True if the tolerations match every taint with the effect NoSchedule or NoExecute. Other effects do not
+/// prevent allocation.
 pub(crate) fn all_tolerated(taints: &[Taint<'_>], tolerations: List<'_, Toleration<'_>>) -> bool {
     let mut preventing = taints.iter().filter(|taint| matches!(taint.effect(), "NoSchedule" | "NoExecute"));
     preventing.all(|taint| {
@@ -14,8 +14,8 @@ pub(crate) fn all_tolerated(taints: &[Taint<'_>], tolerations: List<'_, Tolerati
     })
 }
 
-/// Whether the toleration tolerates a taint with that key, value and effect. An empty key or effect of the toleration fits
-/// every key or effect. Tolerations of devices and of nodes mean the same.
+/// True if the toleration matches a taint with this key, value and effect. An empty key or effect in the
+/// toleration matches any. The rules are the same for device and node tolerations.
 // upstream v1.37 resourceclaim.ToleratesTaint, Toleration.ToleratesTaint
 pub fn tolerates(toleration: Toleration<'_>, key: &str, value: &str, effect: &str) -> bool {
     let fits = |wanted: &str, is: &str| wanted.is_empty() || wanted == is;

@@ -1,7 +1,7 @@
-//! Which devices are held, and how much of their capacity: what allocated claims leave to others.
+//! The devices and shares of devices that allocated claims hold.
 //!
 //! A result with adminAccess holds nothing. A device that no slice publishes cannot be allocated, so it is not
-//! remembered: after a change of slices, the usage is made anew from the claims.
+//! recorded: after a change of slices, the usage must be rebuilt from the claims.
 
 use crate::capacity::{Amounts, add_amount, amount_of};
 use crate::inventory::{DeviceKey, Inventory};
@@ -17,25 +17,27 @@ pub struct Usage<'d> {
 
 #[derive(Clone, Default, Debug)]
 struct Held<'d> {
-    /// Claims that have the device alone; more than one only if the same name is published twice.
-    alone: u32,
+    /// Number of claims that hold the device exclusively. More than one only if several slices publish the
+    /// same name.
+    exclusive_holders: u32,
     shares: u32,
     shares_with_capacity: u32,
     consumed: Amounts<'d>,
 }
 
-/// What one result of an allocation holds.
+/// The device, and the share of it, that one allocation result holds.
 #[derive(Clone, Debug)]
 pub struct Holding<'d> {
     pub device: DeviceKey,
-    /// A share of a device that allows multiple allocations: the result has a `shareID`.
+    /// True for a share of a device that allows multiple allocations. Its result has a `shareID`.
     pub is_share: bool,
-    /// What a share consumes of the device's capacities, in billionths.
+    /// Capacity that the share consumes, in billionths.
     pub consumed: Vec<(&'d str, i128)>,
 }
 
 impl<'d> Holding<'d> {
-    /// What a result in the status of a claim holds; `None` if nothing.
+    /// Reads an allocation result from the status of a claim. Returns `None` if it holds no published device
+    /// or has adminAccess.
     // upstream v1.37 foreachAllocatedDevice
     pub fn from_result(inventory: &Inventory<'d>, result: AllocationResult<'d>) -> Option<Holding<'d>> {
         if result.admin_access() == Some(true) {
@@ -51,7 +53,7 @@ impl<'d> Holding<'d> {
 }
 
 impl<'d> Usage<'d> {
-    /// The usage of all claims with these allocations.
+    /// The combined usage of these allocation results.
     pub fn of_results(
         inventory: &Inventory<'d>,
         results: impl IntoIterator<Item = AllocationResult<'d>>,
@@ -62,11 +64,11 @@ impl<'d> Usage<'d> {
         usage
     }
 
-    /// A claim was allocated.
+    /// Records the device of a newly allocated claim.
     pub fn hold(&mut self, holding: &Holding<'d>) {
         let held = self.held.entry(holding.device).or_default();
         if !holding.is_share {
-            held.alone += 1;
+            held.exclusive_holders += 1;
             return;
         }
         held.shares += 1;
@@ -76,7 +78,7 @@ impl<'d> Usage<'d> {
         }
     }
 
-    /// A claim was deallocated or deleted.
+    /// Removes the device of a claim that was deallocated or deleted.
     pub fn release(&mut self, holding: &Holding<'d>) {
         let Some(held) = self.held.get_mut(&holding.device) else { return };
         if holding.is_share {
@@ -87,35 +89,36 @@ impl<'d> Usage<'d> {
                 add_amount(&mut held.consumed, name, -amount);
             }
         } else {
-            held.alone = held.alone.saturating_sub(1);
+            held.exclusive_holders = held.exclusive_holders.saturating_sub(1);
         }
-        if held.alone == 0 && held.shares == 0 {
+        if held.exclusive_holders == 0 && held.shares == 0 {
             self.held.remove(&holding.device);
         }
     }
 
-    /// Whether a claim has the device alone.
+    /// True if a claim holds the device exclusively.
     pub fn is_taken(&self, device: DeviceKey) -> bool {
-        self.held.get(&device).is_some_and(|held| held.alone > 0)
+        self.held.get(&device).is_some_and(|held| held.exclusive_holders > 0)
     }
 
-    /// Whether a claim has the device, alone or a share of it: its counters are taken.
+    /// True if a claim holds the device or a share of it, so that its counters are consumed.
     pub fn is_held(&self, device: DeviceKey) -> bool {
         self.held.contains_key(&device)
     }
 
-    /// Whether claims have shares of the device.
+    /// True if claims hold shares of the device.
     pub fn has_shares(&self, device: DeviceKey) -> bool {
         self.is_shared(device, true)
     }
 
-    /// Whether there are shares of the device; without `bare`, only those with consumed capacity count.
+    /// True if claims hold shares of the device. Unless `bare` is set, only shares with consumed capacity
+    /// count.
     pub(crate) fn is_shared(&self, device: DeviceKey, bare: bool) -> bool {
         let shares = |held: &Held<'_>| if bare { held.shares } else { held.shares_with_capacity };
         self.held.get(&device).is_some_and(|held| shares(held) > 0)
     }
 
-    /// What shares consume of a capacity, in billionths.
+    /// The amount of a capacity that shares consume, in billionths.
     pub fn consumed(&self, device: DeviceKey, capacity: &str) -> i128 {
         self.held.get(&device).map_or(0, |held| amount_of(&held.consumed, capacity))
     }

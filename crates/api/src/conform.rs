@@ -1,10 +1,10 @@
-//! Decodes a document by the schema of its kind, as the API server's decoder does.
+//! Decodes a document with the schema of its kind, as the API server's decoder does.
 //!
-//! Wrong types, bad times and bad quantities are reported with Go's words, all of them. Unknown fields and duplicate
-//! keys are reported apart: a server drops or merges them silently unless asked to be strict. If there were any, a
-//! changed copy of the document is made, so that views and rules need not know about either.
+//! Wrong types, invalid times and invalid quantities are all reported, with Go's messages. Unknown fields and
+//! duplicate keys are reported separately, because a server silently drops or merges them unless decoding is strict.
+//! If there are any, a changed copy of the document is created, so that views and rules see neither.
 //!
-//! It judges nothing: no formats, no limits. Invariant: a document that decodes without a finding costs no allocation.
+//! Formats and limits are not checked here. Invariant: a document without decoding errors needs no allocation.
 
 mod mend;
 mod merge;
@@ -27,64 +27,65 @@ use tollgate_formats::gofmt;
 use tollgate_formats::gotime;
 use tollgate_formats::quantity;
 
-/// What a document is decoded by: the type of its root, and the version and release that say which fields exist.
+/// The schema for decoding a document: the type of its root, and the version and release, which determine the
+/// fields.
 #[derive(Clone, Copy, Debug)]
 pub struct Schema {
     /// The type of the whole document.
     pub root: &'static StructTy,
     /// The version it is written in.
     pub version: Version,
-    /// The release or draft.
+    /// The releases and drafts whose fields exist.
     pub fields: Availability,
-    /// Fields whose values are not checked, wherever they are, because the caller does not read them.
+    /// Fields at any depth whose values are not checked, because the caller does not read them.
     pub unread: &'static NameSet,
 }
 
 /// A decoding error and its path.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DecodeError {
-    /// Where.
+    /// Path of the value.
     pub at: FieldPath,
-    /// What kind of error.
+    /// Kind of error.
     pub kind: DecodeErrorKind,
-    /// The server's words.
+    /// The API server's message.
     pub detail: String,
-    /// A hint for people.
+    /// A hint for users.
     pub help: Option<String>,
-    /// How to mend it, where there is exactly one right answer.
+    /// The fix, if exactly one is correct.
     pub fix: Option<Box<Fix>>,
 }
 
 /// The texts and the fix of an error.
-struct Words {
+struct ErrorTexts {
     detail: String,
     help: Option<String>,
     fix: Option<Fix>,
 }
 
-/// Kinds of error.
+/// Kinds of decoding errors.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DecodeErrorKind {
-    /// Wrong JSON type, or a number that does not fit.
+    /// The value has the wrong JSON type, or a number is out of range.
     WrongType,
-    /// Not an RFC 3339 time.
+    /// The value is not an RFC 3339 time.
     BadTime,
-    /// Not a quantity.
+    /// The value is not a quantity.
     BadQuantity,
     /// The schema has no such field.
     UnknownField,
-    /// A key given twice.
+    /// The key is duplicated.
     DuplicateKey,
 }
 
 /// The result of decoding a document by its schema.
 #[derive(Debug)]
 pub struct Conformed<'d> {
-    /// The server's decoder refuses these.
+    /// Errors because of which the server's decoder rejects the document.
     pub errors: Vec<DecodeError>,
-    /// Only a strict decoder refuses these.
+    /// Errors that only strict decoding reports.
     pub strict: Vec<DecodeError>,
-    /// How many further `errors` and `strict` errors were left out.
+    /// Number of further `errors` and `strict` errors that were omitted.
     pub left_out: [usize; 2],
     /// A copy of the document without unknown fields and duplicate keys; `None` if it had none, or if there are errors.
     pub changed: Option<Doc<'d>>,
@@ -98,7 +99,7 @@ pub fn conform(value: Value<'_>, schema: Schema) -> Conformed<'_> {
     conform_by_walk(value, schema)
 }
 
-/// [`conform`] without the fast path: looks at everything and finds all errors.
+/// Like [`conform`], without the fast path: visits the whole document and finds all errors.
 fn conform_by_walk(value: Value<'_>, schema: Schema) -> Conformed<'_> {
     let mut walk =
         Walk { schema, errors: ErrorList::default(), strict: ErrorList::default(), known: HashSet::new() };
@@ -111,11 +112,11 @@ fn conform_by_walk(value: Value<'_>, schema: Schema) -> Conformed<'_> {
     Conformed { errors: errors.list, strict: strict.list, left_out, changed }
 }
 
-/// How many errors are kept: a hostile document has a million.
+/// Maximum number of reported errors. A hostile document can have a million.
 const MAX_ERRORS: usize = 1_000;
-/// How many bytes the paths and details of the errors may have together: each path can be as long as a key may be.
+/// Maximum total size in bytes of the paths and messages of errors.
 const MAX_BYTES: usize = 1 << 20;
-/// How many bytes of a wrong number a message shows.
+/// Maximum number of bytes of an invalid number in a message.
 const MAX_NUMBER_BYTES: usize = 4 << 10;
 
 /// The errors that are kept, and how many more there were.
@@ -150,7 +151,7 @@ struct Walk {
     known: HashSet<String>,
 }
 
-/// The struct that owns the field being checked, for Go's words, and where it is.
+/// The struct that contains the field being checked, for Go's message, and its path.
 #[derive(Clone, Copy)]
 struct Frame<'p> {
     owner: &'static StructTy,
@@ -160,14 +161,14 @@ struct Frame<'p> {
 impl Walk {
     /// Reports what of a value does not decode as `ty`, with everything in it.
     fn check_value(&mut self, value: Value<'_>, ty: &'static Ty, frame: Frame<'_>) {
-        if ty.takes_any(value.kind()) {
+        if ty.accepts_any(value.kind()) {
             return;
         }
         match (ty, value.kind()) {
             (Ty::Int, ValueKind::Number) if value.int().is_some() => {}
             (Ty::Time, ValueKind::String) => {
                 if let Err(detail) = gotime::parse(value.text()) {
-                    self.report_error(frame, DecodeErrorKind::BadTime, || Words {
+                    self.report_error(frame, DecodeErrorKind::BadTime, || ErrorTexts {
                         detail,
                         help: Some(suggest::for_time(value.text())),
                         fix: mend::for_text(value, suggest::corrected_time(value.text()), frame.at),
@@ -176,7 +177,7 @@ impl Walk {
             }
             (Ty::Quantity, _) => {
                 if let Err(error) = quantity::Quantity::parse(quantity_text(value)) {
-                    self.report_error(frame, DecodeErrorKind::BadQuantity, || Words {
+                    self.report_error(frame, DecodeErrorKind::BadQuantity, || ErrorTexts {
                         detail: error.text().to_owned(),
                         help: Some(suggest::for_quantity(value.text())),
                         fix: mend::for_text(value, suggest::corrected_quantity(value.text()), frame.at),
@@ -190,7 +191,7 @@ impl Walk {
             (Ty::Map { value: inner, .. }, ValueKind::Object) => self.check_map(value, inner, frame),
             _ => {
                 let schema = self.schema;
-                self.report_error(frame, DecodeErrorKind::WrongType, || Words {
+                self.report_error(frame, DecodeErrorKind::WrongType, || ErrorTexts {
                     detail: type_error(value, ty, schema, frame),
                     help: suggest::for_value(value, ty),
                     fix: mend::for_value(value, ty, frame.at),
@@ -222,7 +223,7 @@ impl Walk {
         let (mut rows, mut unknown) = (0_u64, None::<SeenKeys<'_>>);
         for (position, (key, member)) in value.members().enumerate() {
             let name = key.as_key();
-            if let Some(row) = ty.rows.easy_row(name, member.kind())
+            if let Some(row) = ty.rows.field_bit_if_plain(name, member.kind())
                 && rows & row == 0
             {
                 rows |= row;
@@ -240,15 +241,15 @@ impl Walk {
                 self.report_duplicate(&frame.at.field(field.json), value, field.json, frame.at);
             }
             rows |= 1 << row;
-            if field.ty.takes_any(member.kind()) || self.schema.unread.has(field.name) {
+            if field.ty.accepts_any(member.kind()) || self.schema.unread.has(field.name) {
                 continue;
             }
             self.check_value(member, &field.ty, Frame { owner: ty, at: &frame.at.field(field.json) });
         }
     }
 
-    /// Reports a field that the schema does not have, unless its type lets such fields be. `again` is true if the
-    /// object had the key before.
+    /// Reports a field that the schema does not contain, unless its type allows unlisted fields. `again` is
+    /// true if the key is a duplicate.
     #[cold]
     fn report_unknown_field(&mut self, unknown: UnknownField<'_, '_>, again: bool) {
         let UnknownField { ty, object, key, at, .. } = unknown;
@@ -286,9 +287,9 @@ impl Walk {
 
     /// Keeps an error of the server's decoder; `words` is called only if it is kept.
     #[cold]
-    fn report_error(&mut self, frame: Frame<'_>, kind: DecodeErrorKind, words: impl FnOnce() -> Words) {
+    fn report_error(&mut self, frame: Frame<'_>, kind: DecodeErrorKind, words: impl FnOnce() -> ErrorTexts) {
         if self.errors.keeps_another() {
-            let Words { detail, help, fix } = words();
+            let ErrorTexts { detail, help, fix } = words();
             self.errors.push(DecodeError {
                 at: frame.at.owned(),
                 kind,
@@ -338,7 +339,7 @@ fn type_error(value: Value<'_>, ty: &Ty, schema: Schema, frame: Frame<'_>) -> St
     format!("json: cannot unmarshal {what} into Go struct field {owner}{names} of type {go}")
 }
 
-/// The fields on the way to a place as Go names them: without indices and keys, with embedded structs.
+/// The path in Go's notation: without indices and keys, but with embedded structs.
 fn go_path(at: &Path<'_>, schema: Schema) -> String {
     let (mut names, mut here) = (String::new(), Some(schema.root));
     for name in at.owned().user_steps() {
@@ -369,27 +370,27 @@ pub fn quantity_text(value: Value<'_>) -> &str {
     }
 }
 
-/// Tells which keys of an object came before. Small objects are searched; keys of large ones are remembered, so that a
-/// hostile object of a hundred thousand keys costs no more than its length.
+/// Detects duplicate keys of an object. Small objects are searched linearly; the keys of large objects are
+/// hashed, so that the cost stays linear for hostile objects with many keys.
 struct SeenKeys<'d> {
     object: Value<'d>,
     known: Option<HashSet<&'d str>>,
-    /// One bit per hash: a key whose bit is not set was not seen.
+    /// A Bloom filter: a key whose bit is not set was not seen.
     bits: u128,
 }
 
-/// Objects with more members than this are remembered instead of searched.
+/// Maximum number of members of an object that are searched linearly.
 const SEARCHED_MEMBERS: usize = 40;
 
 impl<'d> SeenKeys<'d> {
-    /// No key of `object` seen yet.
+    /// Creates a detector that has seen no key of `object`.
     #[inline(never)]
     fn of(object: Value<'d>) -> SeenKeys<'d> {
         let large = object.members().nth(SEARCHED_MEMBERS).is_some();
         SeenKeys { object, known: large.then(HashSet::new), bits: 0 }
     }
 
-    /// Takes the first `position` keys of `object` as seen.
+    /// Creates a detector that has seen the first `position` keys of `object`.
     fn of_first(object: Value<'d>, position: usize) -> SeenKeys<'d> {
         let mut seen = SeenKeys::of(object);
         for (index, (key, _)) in object.members().take(position).enumerate() {

@@ -1,9 +1,8 @@
-//! An object brought into the shape of another version: a stored one, so that old and new can be compared, and both for
-//! expressions of policies, which see one shape.
+//! Converts an object to the shape of another version: a stored object, to compare it with the new one, and both for
+//! policy expressions, which use one shape.
 //!
-//! Two shapes exist: before v1beta2 a device's body is in `basic` and a request is flat; since then it is the other
-//! way round. Only that is moved, nothing else differs in what the rules compare. Rules never
-//! judge a converted object.
+//! There are two shapes: before v1beta2, the body of a device is in `basic` and a request is flat; since then it is
+//! the other way round. Only these parts are moved. Rules never check a converted object.
 
 use super::view::{Request, View};
 use crate::profile::{ApiKind, Version};
@@ -63,7 +62,7 @@ fn copy_with_items<'d>(
     }
 }
 
-/// Writes an object with the members of its member `inner` in place of that.
+/// Writes an object in which the member `inner` is replaced by its members.
 fn write_unwrapped(out: &mut Builder<'_>, item: Value<'_>, inner: &str) {
     out.open(ValueKind::Object, item.span());
     for (key, member) in item.members() {

@@ -1,26 +1,27 @@
-//! What of an object no release of Kubernetes serves: fields, versions and kinds that only drafts have.
+//! Finds the parts of an object that no Kubernetes release serves: fields, versions and kinds of drafts.
 //!
-//! Read from the tables of fields and profiles, so that a new release or draft changes the answer by itself. A field that
-//! a release had before the version existed was removed, and is not a draft's: rules say that where it matters. Kinds
-//! outside of `resource.k8s.io` are the same in all profiles, and never reported.
+//! It uses the tables of fields and profiles, so that new releases and drafts need no change here. A field that an
+//! earlier release had was removed, and does not belong to a draft: rules report it where it matters. Kinds outside
+//! of `resource.k8s.io` are the same in all profiles, and never reported.
 //!
-//! Invariant: nothing here decides. The engine warns.
+//! Invariant: it only finds these parts; the engine reports them.
 
 use std::sync::LazyLock;
 
 use super::fields;
 use super::schema::{Field, StructTy, Ty};
+use super::steps::{self, Step};
 use super::view::Object;
 use crate::profile::{ApiKind, Availability, Profile, Version};
-use tollgate_document::doc::{self, NameSet, Value};
+use tollgate_document::doc::{self, NameSet};
 use tollgate_document::field::{FieldPath, Name, Path};
 
 /// A part of an object that no release serves.
 #[derive(Debug)]
 pub struct DraftOnly {
-    /// Where it is.
+    /// Path of the part.
     pub at: FieldPath,
-    /// What it is.
+    /// The kind of part.
     pub what: DraftPart,
     /// The first draft that has it; `None` if none does.
     pub draft: Option<&'static Profile>,
@@ -42,24 +43,15 @@ impl DraftOnly {
     }
 }
 
-/// A part of the API.
+/// A part of the API that only drafts have.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DraftPart {
-    /// A kind.
+    /// A kind of object.
     Kind,
     /// A version of a kind that is served in others.
     Version,
-    /// A field of this name.
+    /// The field with this name.
     Field(&'static str),
-}
-
-/// A step on the way to a struct.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Step {
-    /// The member with this name, which has a number because every device of a slice is asked for it.
-    Field(doc::Name),
-    Items,
-    Values,
 }
 
 /// A field that no release has in some version of a kind.
@@ -72,7 +64,7 @@ struct DraftField {
 /// A struct with such fields.
 #[derive(Debug)]
 struct DraftStruct {
-    /// The way to it.
+    /// The steps of the path.
     steps: Vec<Step>,
     fields: Vec<DraftField>,
     /// The names of the fields. A slice has a thousand taints, and nearly none has one of them.
@@ -188,7 +180,7 @@ pub fn draft_only(object: Object<'_>) -> Vec<DraftOnly> {
     };
     let mut found = Vec::new();
     for draft_struct in &rows.structs {
-        visit_objects(object.value(), &draft_struct.steps, &Path::ROOT, &mut |value, at| {
+        steps::visit(object.value(), &draft_struct.steps, version, &Path::ROOT, &mut |value, at| {
             if !value.may_have(&draft_struct.names) {
                 return;
             }
@@ -203,31 +195,6 @@ pub fn draft_only(object: Object<'_>) -> Vec<DraftOnly> {
         });
     }
     found
-}
-
-/// Calls `found` with each object that the steps lead to, and its path.
-fn visit_objects<'d>(
-    value: Value<'d>,
-    steps: &[Step],
-    at: &Path<'_>,
-    found: &mut dyn FnMut(Value<'d>, &Path<'_>),
-) {
-    let Some((step, rest)) = steps.split_first() else {
-        return found(value, at);
-    };
-    match *step {
-        Step::Field(name) => visit_objects(value.field(name), rest, &at.field(name.text), found),
-        Step::Items => {
-            for (index, item) in value.items().enumerate() {
-                visit_objects(item, rest, &at.index(index), found);
-            }
-        }
-        Step::Values => {
-            for (key, member) in value.members() {
-                visit_objects(member, rest, &at.key(key.text()), found);
-            }
-        }
-    }
 }
 
 #[cfg(test)]
@@ -250,7 +217,7 @@ mod tests {
         assert!(names(ApiKind::ResourceSlice, Version::V1alpha3).contains(&"ints"));
     }
 
-    /// If a draft adds one, it must be reported like a field.
+    /// If a draft adds an effect, it must be reported like a field.
     #[test]
     fn no_effect_is_a_drafts_alone() {
         for effect in Profile::DEFAULT.effects {

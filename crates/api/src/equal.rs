@@ -29,7 +29,7 @@ pub fn same_struct(new: Value<'_>, old: Value<'_>, ty: &'static StructTy) -> boo
     ty.fields.iter().all(|field| same_field(new.get(field.json), old.get(field.json), field))
 }
 
-/// True if one member of two values of a struct type means the same: the taints or capacities of two devices.
+/// True if a member of two structs is semantically equal, such as the taints or capacities of two devices.
 pub fn same_member(new: Value<'_>, old: Value<'_>, ty: &'static StructTy, member: &str) -> bool {
     let field = ty.fields.iter().find(|field| field.json == member);
     field.is_some_and(|field| same_field(new.get(member), old.get(member), field))
@@ -75,11 +75,11 @@ pub fn same_value(new: Value<'_>, old: Value<'_>, ty: &'static Ty) -> bool {
 }
 
 /// Maps in another order with at most this many members are searched; larger ones are looked up in a hash table.
-const SEARCHED: usize = 16;
+const MAX_SEARCHED: usize = 16;
 
-/// True if two maps are semantically equal, in any order of their members. A stored map nearly always comes back in its
-/// own, so both are walked side by side while their keys agree; what is left is looked up, because a hostile map has a
-/// hundred thousand members.
+/// True if two maps are semantically equal, in any order. Stored maps usually keep their order, so both are
+/// compared in parallel while the keys agree; the rest is looked up by hash, which bounds the cost for
+/// hostile maps.
 fn same_map(new: Value<'_>, old: Value<'_>, value: &'static Ty) -> bool {
     let (mut news, mut olds) = (new.members(), old.members());
     loop {
@@ -103,7 +103,7 @@ fn same_members<'d>(new: Members<'d>, old: Members<'d>, value: &'static Ty) -> b
     if new.clone().count() != count {
         return false;
     }
-    if count <= SEARCHED {
+    if count <= MAX_SEARCHED {
         return new.into_iter().all(|(key, member)| {
             let other = old.clone().find(|(other, _)| other.text_is(key.text()));
             other.is_some_and(|(_, other)| same_value(member, other, value))
@@ -135,7 +135,7 @@ mod tests {
         format!("{{{}}}", members.join(","))
     }
 
-    /// If each key were compared with all others, the largest of them would take minutes.
+    /// Comparing each key with all others would take minutes for the largest maps.
     #[test]
     fn maps_in_another_order_are_the_same() {
         for count in [3, 16, 17, 1_000, 300_000] {

@@ -1,9 +1,9 @@
-//! Which JSON fields each kind has, per version and release: data, in Go's declaration order.
+//! The JSON fields of each kind, by version and release: data, in Go's declaration order.
 //!
 //! The order matters where the server prints a whole element. Differences between versions are different structs
 //! (`basic` devices, flat requests); differences between releases are the last column. Nothing here is behaviour.
 
-use super::schema::{Field, Home, Rows, StructTy, Ty, Unlisted};
+use super::schema::{Field, FieldTable, GoPackage, StructTy, Ty, Unlisted};
 use crate::profile::{ApiKind, Availability, Version};
 
 /// The type of a whole object of that kind and version.
@@ -60,13 +60,14 @@ pub fn device_claim(version: Version) -> &'static StructTy {
     if version.is_flat() { &DEVICE_CLAIM_FLAT } else { &DEVICE_CLAIM }
 }
 
-const S34: Availability = Availability::since(34);
-const S35: Availability = Availability::since(35);
-const S36: Availability = Availability::since(36);
-const S37: Availability = Availability::since(37);
-const R2: Availability = Availability::DRAFT_R2;
+const SINCE_1_34: Availability = Availability::since(34);
+const SINCE_1_35: Availability = Availability::since(35);
+const SINCE_1_36: Availability = Availability::since(36);
+const SINCE_1_37: Availability = Availability::since(37);
+const DRAFT_R2: Availability = Availability::DRAFT_R2;
 
-/// A row of the table. Macros and not functions: only literals may borrow other rows in a constant.
+/// Declares a field. A macro instead of a function, because only literals can borrow other fields in a
+/// constant.
 macro_rules! row {
     ($json:literal, $ty:expr, pointer: $pointer:literal, always: $always:literal, $known:expr) => {
         Field {
@@ -80,7 +81,7 @@ macro_rules! row {
         }
     };
 }
-/// A row for a field that is left out when empty.
+/// Declares a field that is omitted when empty.
 macro_rules! f {
     ($json:literal, $ty:expr) => {
         f!($json, $ty, Availability::ALWAYS)
@@ -89,13 +90,13 @@ macro_rules! f {
         row!($json, $ty, pointer: false, always: false, $known)
     };
 }
-/// A row for a field that is always printed.
+/// Declares a field that is always printed.
 macro_rules! a {
     ($json:literal, $ty:expr) => {
         row!($json, $ty, pointer: false, always: true, Availability::ALWAYS)
     };
 }
-/// A row for a field that is a Go pointer.
+/// Declares a field that is a Go pointer.
 macro_rules! p {
     ($json:literal, $ty:expr) => {
         p!($json, $ty, Availability::ALWAYS)
@@ -106,15 +107,33 @@ macro_rules! p {
 }
 /// A struct of the API's own package whose fields are all listed.
 const fn api(name: &'static str, fields: &'static [Field]) -> StructTy {
-    StructTy { name, home: Home::Api, fields, unlisted: Unlisted::Dropped, rows: Rows::of(fields) }
+    StructTy {
+        name,
+        package: GoPackage::Api,
+        fields,
+        unlisted: Unlisted::Dropped,
+        rows: FieldTable::of(fields),
+    }
 }
 /// A struct of `meta/v1` or `core/v1` whose fields are all listed.
 const fn meta_struct(name: &'static str, fields: &'static [Field]) -> StructTy {
-    StructTy { name, home: Home::Meta, fields, unlisted: Unlisted::Dropped, rows: Rows::of(fields) }
+    StructTy {
+        name,
+        package: GoPackage::Meta,
+        fields,
+        unlisted: Unlisted::Dropped,
+        rows: FieldTable::of(fields),
+    }
 }
-/// A struct of `meta/v1` or `core/v1` of which only some fields are listed; others are let be.
-const fn open(name: &'static str, fields: &'static [Field]) -> StructTy {
-    StructTy { name, home: Home::Meta, fields, unlisted: Unlisted::Ignored, rows: Rows::of(fields) }
+/// A struct of `meta/v1` or `core/v1` of which only some fields are listed. Other fields are ignored.
+const fn partial_struct(name: &'static str, fields: &'static [Field]) -> StructTy {
+    StructTy {
+        name,
+        package: GoPackage::Meta,
+        fields,
+        unlisted: Unlisted::Ignored,
+        rows: FieldTable::of(fields),
+    }
 }
 const STRINGS: Ty = Ty::List(&Ty::Str);
 const QUANTITIES: Ty = Ty::Map { key: "QualifiedName", value: &Ty::Quantity };
@@ -130,10 +149,11 @@ mod status;
 mod taint;
 
 pub use claim::{REQUEST, REQUEST_FLAT, SUB_REQUEST};
-pub use meta::OWNER_REFERENCE;
+pub use meta::{NODE_TERM, OWNER_REFERENCE};
 pub use other_apis::patch::DEVICE_PATCH_FILTER;
+pub use pod::POD_CLAIM;
 pub use rule::{CLASS_SPEC, TAINT_SELECTOR};
-pub use slice::{CONSUMPTION, COUNTER_SET};
+pub use slice::{ATTRIBUTE, CONSUMPTION, COUNTER_SET};
 pub use status::{ALLOCATION, CLAIM_STATUS, CONSUMER, DEVICE_STATUS};
 
 use claim::{CLAIM, CLAIM_FLAT, DEVICE_CLAIM, DEVICE_CLAIM_FLAT, TEMPLATE, TEMPLATE_FLAT};

@@ -7,12 +7,13 @@
 
 use std::sync::LazyLock;
 
+use super::steps::{self, Step};
 use super::view::{Body, Object};
 use crate::profile::{Availability, Gate, Profile, Version};
-use tollgate_document::doc::{Change, New, Value, ValueKind};
+use tollgate_document::doc::{Change, Name, New, Value, ValueKind};
 use tollgate_document::field::{FieldPath, Path};
 
-/// The part of an object that a registry strategy of the server looks at.
+/// The part of an object that a registry strategy of the API server handles.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Part {
     Slice,
@@ -23,29 +24,29 @@ enum Part {
     Class,
 }
 
-/// Fields that are dropped together if a gate is off. Paths are those of the internal type.
-struct Row {
+/// Fields that are dropped together if a feature gate is disabled. Paths are those of the internal type.
+struct GatedFields {
     part: Part,
     /// The gates; all of them must be on for the fields to stay.
     gates: &'static [Gate],
     drops: &'static [&'static str],
-    /// Further fields of the stored object that show that it uses the feature.
+    /// Other fields of the stored object that indicate that it uses the feature.
     also_used: &'static [&'static str],
     releases: Availability,
 }
 
 const ALWAYS: Availability = Availability::ALWAYS;
 
-/// A row of all releases, whose use only the dropped fields themselves show.
-const fn row(part: Part, gates: &'static [Gate], drops: &'static [&'static str]) -> Row {
-    Row { part, gates, drops, also_used: &[], releases: ALWAYS }
+/// Fields of all releases, whose use only the dropped fields themselves indicate.
+const fn gated_fields(part: Part, gates: &'static [Gate], drops: &'static [&'static str]) -> GatedFields {
+    GatedFields { part, gates, drops, also_used: &[], releases: ALWAYS }
 }
 
 /// The fields behind gates, in the order in which the server drops them: whole alternatives first.
 // upstream v1.37 registry/resource/*/strategy.go, api/resourceclaimspec/util.go
-static ROWS: &[Row] = &[
-    row(Part::Slice, &[Gate::DRADeviceTaints], &["spec.devices[].<body>.taints"]),
-    row(
+static GATED_FIELDS: &[GatedFields] = &[
+    gated_fields(Part::Slice, &[Gate::DRADeviceTaints], &["spec.devices[].<body>.taints"]),
+    gated_fields(
         Part::Slice,
         &[Gate::DRAPartitionableDevices],
         &[
@@ -57,7 +58,7 @@ static ROWS: &[Row] = &[
             "spec.devices[].<body>.allNodes",
         ],
     ),
-    row(
+    gated_fields(
         Part::Slice,
         &[Gate::DRADeviceBindingConditions, Gate::DRAResourceClaimDeviceStatus],
         &[
@@ -66,17 +67,17 @@ static ROWS: &[Row] = &[
             "spec.devices[].<body>.bindsToNode",
         ],
     ),
-    row(
+    gated_fields(
         Part::Slice,
         &[Gate::DRAConsumableCapacity],
         &["spec.devices[].<body>.allowMultipleAllocations", "spec.devices[].<body>.capacity{}.requestPolicy"],
     ),
-    row(
+    gated_fields(
         Part::Slice,
         &[Gate::DRADeviceCompatibilityGroups],
         &["spec.devices[].<body>.consumesCounters[].compatibilityGroups"],
     ),
-    row(
+    gated_fields(
         Part::Slice,
         &[Gate::DRANodeAllocatableResources],
         &[
@@ -84,7 +85,7 @@ static ROWS: &[Row] = &[
             "spec.devices[].<body>.nodeAllocatableResourceMappings",
         ],
     ),
-    row(
+    gated_fields(
         Part::Slice,
         &[Gate::DRAListTypeAttributes],
         &[
@@ -94,30 +95,34 @@ static ROWS: &[Row] = &[
             "spec.devices[].<body>.attributes{}.versions",
         ],
     ),
-    row(Part::Slice, &[Gate::DRAPartitionableDevicesType], &["spec.partitionTypeAttribute"]),
-    row(Part::Slice, &[Gate::DRAOptionalNodeOperations], &["spec.skipNodeOperations"]),
-    row(Part::ClaimSpec, &[Gate::DRAPrioritizedList], &["devices.requests[].firstAvailable"]),
-    Row {
+    gated_fields(Part::Slice, &[Gate::DRAPartitionableDevicesType], &["spec.partitionTypeAttribute"]),
+    gated_fields(Part::Slice, &[Gate::DRAOptionalNodeOperations], &["spec.skipNodeOperations"]),
+    gated_fields(Part::ClaimSpec, &[Gate::DRAPrioritizedList], &["devices.requests[].firstAvailable"]),
+    GatedFields {
         // 1.33 and 1.34 forgot to.
         releases: Availability::since(35),
-        ..row(
+        ..gated_fields(
             Part::ClaimSpec,
             &[Gate::DRADeviceTaints],
             &["devices.requests[].<exactly>.tolerations", "devices.requests[].firstAvailable[].tolerations"],
         )
     },
-    row(Part::ClaimSpec, &[Gate::DRAAdminAccess], &["devices.requests[].<exactly>.adminAccess"]),
-    Row {
+    gated_fields(Part::ClaimSpec, &[Gate::DRAAdminAccess], &["devices.requests[].<exactly>.adminAccess"]),
+    GatedFields {
         // 1.34 changed a copy.
         releases: Availability::since(35),
         also_used: CAPACITIES,
-        ..row(Part::ClaimSpec, &[Gate::DRAConsumableCapacity], &["devices.constraints[].distinctAttribute"])
+        ..gated_fields(
+            Part::ClaimSpec,
+            &[Gate::DRAConsumableCapacity],
+            &["devices.constraints[].distinctAttribute"],
+        )
     },
-    Row {
+    GatedFields {
         also_used: &["devices.constraints[].distinctAttribute"],
-        ..row(Part::ClaimSpec, &[Gate::DRAConsumableCapacity], CAPACITIES)
+        ..gated_fields(Part::ClaimSpec, &[Gate::DRAConsumableCapacity], CAPACITIES)
     },
-    row(
+    gated_fields(
         Part::ClaimSpec,
         &[Gate::DRADerivedAttributes],
         &[
@@ -125,22 +130,22 @@ static ROWS: &[Row] = &[
             "devices.requests[].firstAvailable[].derivedAttributes",
         ],
     ),
-    row(Part::ClaimStatus, &[Gate::DRAResourceClaimDeviceStatus], &["status.devices"]),
-    Row {
+    gated_fields(Part::ClaimStatus, &[Gate::DRAResourceClaimDeviceStatus], &["status.devices"]),
+    GatedFields {
         also_used: &["spec.devices.requests[].<exactly>.adminAccess"],
-        ..row(
+        ..gated_fields(
             Part::ClaimStatus,
             &[Gate::DRAAdminAccess],
             &["status.allocation.devices.results[].adminAccess"],
         )
     },
-    Row {
+    GatedFields {
         also_used: &[
             "spec.devices.constraints[].distinctAttribute",
             "spec.devices.requests[].<exactly>.capacity",
             "spec.devices.requests[].firstAvailable[].capacity",
         ],
-        ..row(
+        ..gated_fields(
             Part::ClaimStatus,
             &[Gate::DRAConsumableCapacity],
             &[
@@ -150,34 +155,34 @@ static ROWS: &[Row] = &[
             ],
         )
     },
-    Row {
+    GatedFields {
         releases: Availability::since(35),
-        ..row(Part::ClaimStatus, &[Gate::DRADeviceBindingConditions], BINDING_CONDITIONS)
+        ..gated_fields(Part::ClaimStatus, &[Gate::DRADeviceBindingConditions], BINDING_CONDITIONS)
     },
-    Row {
+    GatedFields {
         releases: Availability::release(34),
         also_used: BINDING_CONDITIONS,
-        ..row(
+        ..gated_fields(
             Part::ClaimStatus,
             &[Gate::DRADeviceBindingConditions, Gate::DRAResourceClaimDeviceStatus],
             &["status.allocation.allocationTimestamp"],
         )
     },
-    Row {
+    GatedFields {
         releases: Availability::release(34),
         also_used: &["status.allocation.allocationTimestamp"],
-        ..row(
+        ..gated_fields(
             Part::ClaimStatus,
             &[Gate::DRADeviceBindingConditions, Gate::DRAResourceClaimDeviceStatus],
             BINDING_CONDITIONS,
         )
     },
-    row(
+    gated_fields(
         Part::ClaimStatus,
         &[Gate::DRAOptionalNodeOperations],
         &["status.allocation.devices.results[].skipNodeOperations"],
     ),
-    row(Part::Class, &[Gate::DRAExtendedResource], &["spec.extendedResourceName"]),
+    gated_fields(Part::Class, &[Gate::DRAExtendedResource], &["spec.extendedResourceName"]),
 ];
 
 const CAPACITIES: &[&str] =
@@ -187,24 +192,13 @@ const BINDING_CONDITIONS: &[&str] = &[
     "status.allocation.devices.results[].bindingFailureConditions",
 ];
 
-/// A step of a path of the table.
-#[derive(Clone, Copy)]
-enum Step {
-    Field(&'static str),
-    Items,
-    Values,
-    /// Where a version keeps everything of a device but its name.
-    Body,
-    /// Where a version keeps an exact request.
-    Exactly,
-}
-
 type Steps = Vec<Step>;
 
-/// The parsed paths of each row: the fields that are dropped, and those that also show that the feature is used.
+/// The parsed paths of each row: the dropped fields, and the fields that also indicate that the feature is in
+/// use.
 static PATHS: LazyLock<Vec<(Vec<Steps>, Vec<Steps>)>> = LazyLock::new(|| {
     let all = |paths: &[&'static str]| paths.iter().map(|path| parse_steps(path)).collect::<Vec<_>>();
-    ROWS.iter().map(|row| (all(row.drops), all(row.also_used))).collect()
+    GATED_FIELDS.iter().map(|row| (all(row.drops), all(row.also_used))).collect()
 });
 
 /// Parses a path of the table.
@@ -215,7 +209,7 @@ fn parse_steps(path: &'static str) -> Steps {
             "<body>" => steps.push(Step::Body),
             "<exactly>" => steps.push(Step::Exactly),
             _ => {
-                steps.push(Step::Field(part.trim_end_matches(['[', ']', '{', '}'])));
+                steps.push(Step::Field(Name::of(part.trim_end_matches(['[', ']', '{', '}']))));
                 match part.as_bytes().last() {
                     Some(b']') => steps.push(Step::Items),
                     Some(b'}') => steps.push(Step::Values),
@@ -230,9 +224,9 @@ fn parse_steps(path: &'static str) -> Steps {
 /// A field that a server drops.
 #[derive(Debug)]
 pub struct DroppedField {
-    /// Where it is.
+    /// Path of the field.
     pub at: FieldPath,
-    /// The gate that is off.
+    /// The disabled feature gate.
     pub gate: Gate,
     /// The change that drops it.
     pub change: Change,
@@ -261,7 +255,7 @@ pub fn dropped_fields(
     let mut dropped: Vec<DroppedField> = Vec::new();
     // What is dropped already, sorted: the first node of each, and the one behind it.
     let mut nodes: Vec<(u32, u32)> = Vec::new();
-    for (row, (drops, also_used)) in ROWS.iter().zip(&*PATHS) {
+    for (row, (drops, also_used)) in GATED_FIELDS.iter().zip(&*PATHS) {
         let gate = row.gates.iter().copied().find(|gate| off.contains(gate));
         let Some(gate) = gate.filter(|_| row.part == part && row.releases.overlaps(profile.fields)) else {
             continue;
@@ -278,7 +272,9 @@ pub fn dropped_fields(
         let mut own = Vec::new();
         Path::ROOT.descend(way, &mut |at| {
             for steps in drops {
-                visit_fields(value_below(value, way), steps, object.version, at, &mut |value, at, change| {
+                // A flat request is an exact one because of a field that is dropped: an empty one keeps it so.
+                let keeps_empty = object.version.is_flat() && steps.contains(&Step::Exactly);
+                visit_fields(value_below(value, way), steps, object.version, at, &mut |value, at| {
                     let node = value.index();
                     let before = nodes.partition_point(|(first, _)| *first <= node);
                     let is_inside = before
@@ -290,6 +286,8 @@ pub fn dropped_fields(
                             node,
                             node.saturating_add(u32::try_from(value.size()).unwrap_or(u32::MAX)),
                         ));
+                        let empty = if keeps_empty { empty_value(value.kind()) } else { New::Null };
+                        let change = Change::Replace { node, value: empty };
                         dropped.push(DroppedField { at: at.owned(), gate, change });
                     }
                 });
@@ -309,53 +307,32 @@ fn value_below<'d>(value: Value<'d>, way: &[&str]) -> Value<'d> {
 /// True if a field at the end of the steps is set: a list with items, or anything else that is not null.
 fn is_used(value: Value<'_>, steps: &[Step], version: Version) -> bool {
     let mut used = false;
-    visit_fields(value, steps, version, &Path::ROOT, &mut |value, _, _| {
+    visit_fields(value, steps, version, &Path::ROOT, &mut |value, _| {
         used |= value.kind() != ValueKind::Array || !value.is_empty();
     });
     used
 }
 
-/// Calls `found` with each field at the end of the steps that is not null, its path, and the change that drops it.
+/// Calls `found` with each field at the end of the steps that is not null, and its path.
 fn visit_fields<'d>(
     value: Value<'d>,
     steps: &[Step],
     version: Version,
     at: &Path<'_>,
-    found: &mut dyn FnMut(Value<'d>, &Path<'_>, Change),
+    found: &mut dyn FnMut(Value<'d>, &Path<'_>),
 ) {
-    let Some((step, rest)) = steps.split_first() else {
+    steps::visit(value, steps, version, at, &mut |value, at| {
         if !value.is_null() {
-            found(value, at, Change::Replace { node: value.index(), value: New::Null });
+            found(value, at);
         }
-        return;
-    };
-    match *step {
-        Step::Field(name) => visit_fields(value.get(name), rest, version, &at.field(name), found),
-        Step::Items => {
-            for (index, item) in value.items().enumerate() {
-                visit_fields(item, rest, version, &at.index(index), found);
-            }
-        }
-        Step::Values => {
-            for (key, member) in value.members() {
-                visit_fields(member, rest, version, &at.key(key.text()), found);
-            }
-        }
-        Step::Body if version.is_flat() => {
-            visit_fields(value.get("basic"), rest, version, &at.field("basic"), found)
-        }
-        Step::Exactly if !version.is_flat() => {
-            visit_fields(value.get("exactly"), rest, version, &at.field("exactly"), found);
-        }
-        // A flat request is an exact one because of a field that is dropped: an empty one keeps it so.
-        Step::Exactly => visit_fields(value, rest, version, at, &mut |value, at, _| {
-            let empty = match value.kind() {
-                ValueKind::Array => New::List(Vec::new()),
-                ValueKind::Object => New::Object(Vec::new()),
-                _ => New::Null,
-            };
-            found(value, at, Change::Replace { node: value.index(), value: empty });
-        }),
-        Step::Body => visit_fields(value, rest, version, at, found),
+    });
+}
+
+/// A value of this type that contains nothing.
+fn empty_value(kind: ValueKind) -> New {
+    match kind {
+        ValueKind::Array => New::List(Vec::new()),
+        ValueKind::Object => New::Object(Vec::new()),
+        _ => New::Null,
     }
 }

@@ -1,7 +1,8 @@
-//! What one Kubernetes release, or one revision of the KEP, allows. Data, not code.
+//! A Kubernetes release, or a revision of the KEP, as data.
 //!
 //! A profile has limits, enum values, served versions, available fields and *named behaviours*. It has no severities
-//! (policies set those) and no messages (rules have those). Rules read `cx.profile.…`; nothing compares releases. The constants are in `profile/releases.rs`, each release written as its difference from the one before.
+//! (policies set those) and no messages (rules have those). Rules read `cx.profile.…`; nothing compares releases. The
+//! constants are in `profile/releases.rs`, each release written as its difference from the one before.
 
 mod gates;
 mod kinds;
@@ -21,10 +22,10 @@ pub use semantics::{DistinctMemory, Features, Semantics};
 use tollgate_cel::{CelEnv, evaluate};
 use tollgate_formats::names::{KeyWord, Unit};
 
-/// How well a profile matches an API server.
+/// How closely a profile matches an API server.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ProfileMatch {
-    /// It is the profile of the server's release.
+    /// The profile is that of the server's release.
     Exact,
     /// The API server is newer than every profile.
     NewerServer,
@@ -38,39 +39,39 @@ pub enum ProfileMatch {
 pub struct Availability(pub u64);
 
 impl Availability {
-    /// In no release or draft.
+    /// Not available in any release or draft.
     pub const NEVER: Availability = Availability(0);
-    /// In every release and draft.
+    /// Available in every release and draft.
     pub const ALWAYS: Availability = Availability(u64::MAX);
     /// Draft r1 of the KEP only.
     pub const DRAFT_R1: Availability = Availability(1 << 1);
     /// Draft r2 of the KEP only.
     pub const DRAFT_R2: Availability = Availability(1 << 2);
-    /// Draft r2 by itself, for the field that it takes away: it has what every later release would have, less that.
+    /// Only draft r2, for the field that it removes.
     pub const DRAFT_R2_ALONE: Availability = Availability(1 << 63);
 
-    /// From Kubernetes 1.`minor` on, including future releases.
+    /// Available from Kubernetes 1.`minor`, including future releases.
     pub const fn since(minor: u32) -> Availability {
         Availability(u64::MAX << minor)
     }
 
-    /// From 1.`first` to 1.`last`.
+    /// Available from Kubernetes 1.`first` to 1.`last`.
     pub const fn between(first: u32, last: u32) -> Availability {
         Availability((u64::MAX << first) & !(u64::MAX << (last + 1)))
     }
 
-    /// Exactly 1.`minor`.
+    /// Available only in Kubernetes 1.`minor`.
     pub const fn release(minor: u32) -> Availability {
         Availability(1 << minor)
     }
 
-    /// These releases and drafts without `other`.
+    /// Removes the releases and drafts in `other`.
     #[must_use]
     pub const fn except(self, other: Availability) -> Availability {
         Availability(self.0 & !other.0)
     }
 
-    /// These releases and drafts and `other`.
+    /// Adds the releases and drafts in `other`.
     #[must_use]
     pub const fn or(self, other: Availability) -> Availability {
         Availability(self.0 | other.0)
@@ -88,50 +89,52 @@ impl Availability {
     }
 }
 
-/// Numbers that a release enforces.
+/// Limits that a release enforces.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Taints of one device.
+    /// Maximum number of taints of a device.
     pub taints_per_device: usize,
-    /// Devices of one slice.
+    /// Maximum number of devices in a slice.
     pub devices: usize,
-    /// Devices of one slice when any of them is tainted.
+    /// Maximum number of devices in a slice if any of them is tainted.
     pub tainted_devices: usize,
-    /// Devices of one slice when any of them consumes counters (or has list attributes, see `list_attributes`).
+    /// Maximum number of devices in a slice if any of them consumes counters (or has list attributes, see
+    /// `list_attributes`).
     pub advanced_devices: usize,
-    /// Attribute values of one device, list items counted singly.
+    /// Maximum number of attribute values of a device; list items are counted individually.
     pub attribute_values: usize,
-    /// Counter sets of one slice.
+    /// Maximum number of counter sets in a slice.
     pub counter_sets: usize,
-    /// Counters of one set, and of one consumption.
+    /// Maximum number of counters in a set, and in a consumption.
     pub counters_per_set: usize,
-    /// Counter sets one device consumes.
+    /// Maximum number of counter sets that a device consumes.
     pub consumed_sets: usize,
 }
 
 /// Limits that are documented but not enforced by any server; `None` where the profile's documents have none.
 #[derive(Clone, Copy, Debug)]
 pub struct Documented {
-    /// Tolerations of one request.
+    /// Maximum number of tolerations of a request.
     pub tolerations: Option<usize>,
-    /// `spec.taints` of one slice (draft r2).
+    /// Maximum length of `spec.taints` of a slice (draft r2).
     pub slice_taints: Option<usize>,
-    /// Bytes of a taint's `data` (draft r2).
+    /// Maximum size in bytes of a taint's `data` (draft r2).
     pub taint_data: Option<usize>,
-    /// Bytes of a taint's `description` (draft r2).
+    /// Maximum size in bytes of a taint's `description` (draft r2).
     pub taint_description: Option<usize>,
     /// `evictionsPerSecond` must be positive (draft r2).
     pub eviction_rate: bool,
-    /// Taints of one ResourceSlicePatch (draft r1).
+    /// Maximum number of taints of a ResourceSlicePatch (draft r1).
     pub patch_taints: Option<usize>,
 }
 
-/// How counters are limited.
+/// How the number of counters is limited.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CounterRules {
-    /// ≤1.34: totals per slice and device; sets and devices share a slice and references are checked.
+    /// Up to 1.34: limits on totals per slice and device. Counter sets and devices share a slice, and
+    /// references are checked.
     Totals,
-    /// ≥1.35: sets and devices live in different slices, each list has its limit.
+    /// From 1.35: counter sets and devices are in different slices, and each list has its own limit.
     PerSet,
 }
 
@@ -146,54 +149,54 @@ pub enum DeviceIdFormat {
     Strings,
 }
 
-/// Whether the behaviour that a field is named after applies.
+/// A boolean for a behavior that differs between releases. The field name describes the behavior.
 pub type Behaviour = bool;
 
-/// One release or draft.
+/// A Kubernetes release or draft as data.
 #[derive(Clone, Copy, Debug)]
 pub struct Profile {
-    /// `1.36`, `kep-5055`.
+    /// Name, such as `1.36` or `kep-5055`.
     pub name: &'static str,
-    /// One line for `tollgate profiles`.
+    /// One-line description for `tollgate profiles`.
     pub about: &'static str,
     /// A release of Kubernetes (and not a draft or a union).
     pub is_release: bool,
-    /// Which API fields it has.
+    /// The releases or drafts whose API fields the profile has.
     pub fields: Availability,
-    /// Versions served per kind.
+    /// The served versions of each kind.
     pub serves: &'static [(ApiKind, &'static [Version])],
-    /// Kinds of `resource.k8s.io` that are registered and that Tollgate does not check, with their versions.
+    /// Kinds of `resource.k8s.io` that exist but that Tollgate does not check, with their versions.
     pub unchecked: &'static [(&'static str, &'static [Version])],
     /// Kinds with a status subresource.
     pub status_of: &'static [ApiKind],
-    /// Numbers.
+    /// Limits that the API server enforces.
     pub limits: Limits,
-    /// Documented numbers.
+    /// Limits that are only documented.
     pub documented: Documented,
     /// Taint effects, sorted as the server prints them.
     pub effects: &'static [&'static str],
     /// The feature gates that are on.
     pub gates: Gates,
-    /// The versions that a running API server serves, if one was asked.
+    /// The versions that a running API server serves, if it was queried.
     pub discovered: Option<ServedVersions>,
     /// CEL environment of device selectors.
     pub cel: CelEnv,
-    /// CEL environment of selectors that are already stored, which may use what the release before does not know.
+    /// CEL environment of stored selectors, which may use features that the previous release does not know.
     pub stored_cel: CelEnv,
-    /// How the scheduler and the controllers evaluate device selectors, with the gates applied.
+    /// How the scheduler and the controllers evaluate device selectors, with feature gates applied.
     pub selectors: evaluate::Behaviour,
-    /// How the scheduler allocates devices, with the gates applied.
+    /// How the scheduler allocates devices, with feature gates applied.
     pub allocation: Semantics,
-    /// The release whose allocator stands in for the one of this release, which chooses among devices by chance and was
-    /// not compared with a real scheduler; `None` if it was.
+    /// The release whose allocator is used instead, because the allocator of this release chooses devices at
+    /// random and was not compared with a real scheduler; `None` if it was.
     pub allocates_as: Option<&'static str>,
     /// The word for the unit of label lengths.
     pub label_unit: Unit,
-    /// How a label key with too many slashes is called.
+    /// The wording of the error for a label key with too many slashes.
     pub label_key_word: KeyWord,
     /// The label that allows admin access in a namespace.
     pub admin_access_label: &'static str,
-    /// How counters are limited.
+    /// How the number of counters is limited.
     pub counters: CounterRules,
 
     // — named behaviours —
@@ -207,7 +210,8 @@ pub struct Profile {
     pub bad_map_key_in_path: Behaviour,
     /// An unchanged taint list, and an unchanged effect, are not validated again (≥1.35).
     pub skips_unchanged_taints: Behaviour,
-    /// An unknown effect is accepted if the stored device has it too, whatever else of the slice changes (draft r3).
+    /// An unknown effect is accepted if the stored device already has it, even if the slice changes otherwise
+    /// (draft r3).
     pub keeps_stored_effects: Behaviour,
     /// An unchanged capacity map is not validated again (1.37).
     pub skips_unchanged_capacity: Behaviour,
@@ -221,7 +225,7 @@ pub struct Profile {
     pub names_parameters: Behaviour,
     /// An empty driver name is malformed as well as missing (≤1.34).
     pub empty_driver_is_malformed: Behaviour,
-    /// Attribute names: empty parts and names are "required" (≤1.34), and the texts of that time.
+    /// Empty attribute names and parts are reported as "required", with the messages of that time (≤1.34).
     pub old_qualified_names: Behaviour,
     /// A bad C identifier has the type `TypeInvalid` (1.33).
     pub c_identifier_is_type_error: Behaviour,
@@ -239,8 +243,8 @@ pub struct Profile {
     pub consumable_capacity: Behaviour,
     /// Request policies are exact to the thousandth (1.37).
     pub fractional_capacity: Behaviour,
-    /// The bounds of a request policy fit an int64, its step is positive, and a default out of its range is at fault
-    /// itself (1.37).
+    /// The bounds of a request policy must fit into an int64, its step must be positive, and a default
+    /// outside the range is itself reported (1.37).
     pub guards_capacity_range: Behaviour,
     /// A DeviceTaintRule whose effect changes under an unchanged time gets a new time (≥1.36).
     pub restarts_rule_time: Behaviour,
@@ -250,7 +254,7 @@ pub struct Profile {
     pub rule_class_selectors: Behaviour,
     /// The name of a DeviceClass is counted in bytes and its generateName not checked (≥1.35).
     pub class_names_in_bytes: Behaviour,
-    /// How the identity of a device is printed.
+    /// How Go prints the identity of a device.
     pub device_id_format: DeviceIdFormat,
     /// Tolerations of allocation results are validated (1.37).
     pub judges_result_tolerations: Behaviour,
@@ -260,7 +264,7 @@ pub struct Profile {
     pub indexes_owner_references: Behaviour,
     /// A v1 DeviceTaintRule is not updated without its resourceVersion (1.37).
     pub requires_rule_version: Behaviour,
-    /// Only a NoExecute taint gets its time from the server (draft r1).
+    /// The server sets `timeAdded` only for NoExecute taints (draft r1).
     pub times_only_evictions: Behaviour,
     /// Slices may carry `spec.taints`, exclusive with `devices` (draft r2).
     pub slice_taints: Behaviour,
@@ -277,9 +281,10 @@ pub struct Profile {
     pub empty_effect_stops_eviction: Behaviour,
     /// A claim can be reserved for a PodGroup instead of each of its pods (≥1.36).
     pub reserves_for_pod_groups: Behaviour,
-    /// Parts that no release serves are accepted with a warning, because nobody asked for a draft by name (kep-5055).
+    /// Parts that no release serves are accepted with a warning, because the user did not select a draft by
+    /// name (kep-5055).
     pub warns_of_drafts: Behaviour,
-    /// Evictions per second of a taint that does not say (draft r2); `None`: there is no limit.
+    /// Default number of evictions per second of a taint (draft r2); `None` if there is no limit.
     pub eviction_rate: Option<i64>,
 }
 
@@ -299,7 +304,7 @@ impl Profile {
         if self.is_release { format!("Kubernetes {}", self.name) } else { self.name.to_owned() }
     }
 
-    /// A sentence about why the allocated devices can differ from those of a real scheduler; `None` if they cannot.
+    /// Explains why the allocated devices can differ from those of a real scheduler; `None` if they cannot.
     pub fn allocation_note(&self) -> Option<String> {
         let like = self.allocates_as?;
         Some(format!(
@@ -323,8 +328,8 @@ impl Profile {
         self.unchecked.iter().find(|(name, _)| *name == kind).map_or(&[], |(_, versions)| versions)
     }
 
-    /// Whether the API server serves this version: the running one if it was asked, otherwise one with default
-    /// settings.
+    /// True if the API server serves this version: according to the running server if it was queried,
+    /// otherwise by default.
     pub fn is_served(&self, kind: ApiKind, version: Version) -> bool {
         match self.discovered {
             Some(served) if kind.only_version().is_none() => served.has(kind, version),
@@ -332,7 +337,8 @@ impl Profile {
         }
     }
 
-    /// Whether an API server of this release serves this version by default. For `resource.k8s.io`, only v1 is on.
+    /// True if an API server of this release serves this version by default. For `resource.k8s.io`, only v1
+    /// is enabled by default.
     pub fn serves_by_default(&self, kind: ApiKind, version: Version) -> bool {
         kind.only_version().is_some() || version == Version::V1 && self.versions(kind).contains(&version)
     }

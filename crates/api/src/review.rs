@@ -13,13 +13,13 @@ use serde::Serialize;
 
 use tollgate_document::doc::{Name, Value, ValueKind};
 
-/// The only version of the review we speak.
+/// The only supported version of AdmissionReview.
 pub const API_VERSION: &str = "admission.k8s.io/v1";
 
 /// The part of `request` that a decision may depend on.
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'d> {
-    /// `uid`, to be echoed.
+    /// `request.uid`, which the response must repeat.
     pub uid: &'d str,
     /// `kind`: what `object` is.
     pub kind: GroupVersionKind<'d>,
@@ -27,39 +27,39 @@ pub struct Request<'d> {
     pub resource: &'d str,
     /// `subResource`, empty for the object itself.
     pub sub_resource: &'d str,
-    /// `operation`.
+    /// `request.operation`.
     pub operation: Operation,
     /// `name`; empty while it is still to be generated.
     pub name: &'d str,
     /// `namespace`; empty for cluster-scoped kinds.
     pub namespace: &'d str,
-    /// `userInfo`, whole: who asks is policy's question.
+    /// `request.userInfo`, unparsed; policies evaluate it.
     pub user: Value<'d>,
     /// `object`; `null` on DELETE.
     pub object: Value<'d>,
     /// `oldObject`, if there is one.
     pub old_object: Option<Value<'d>>,
-    /// `dryRun`.
+    /// `request.dryRun`.
     pub dry_run: bool,
 }
 
-/// `request.kind`; all empty if the review does not say.
+/// `request.kind`. All fields are empty if the review does not contain it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct GroupVersionKind<'d> {
-    /// `group`
+    /// API group; empty for the core group.
     pub group: &'d str,
-    /// `version`
+    /// API version.
     pub version: &'d str,
-    /// `kind`
+    /// Kind.
     pub kind: &'d str,
 }
 
-/// What is done to an object.
+/// The operation of an admission request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Operation {
-    /// CREATE
+    /// CREATE.
     Create,
-    /// UPDATE
+    /// UPDATE.
     Update,
     /// DELETE: nothing to check.
     Delete,
@@ -68,7 +68,7 @@ pub enum Operation {
 }
 
 impl Operation {
-    /// All of them.
+    /// All operations.
     pub const ALL: [Operation; 4] =
         [Operation::Create, Operation::Update, Operation::Delete, Operation::Connect];
 
@@ -88,14 +88,14 @@ impl Operation {
     }
 }
 
-/// Something that is not an AdmissionReview.
+/// The error for input that is not a valid AdmissionReview.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct BadReview {
     /// The request's uid, where it could be read.
     pub uid: Box<str>,
-    /// Byte of the review at which the fault lies.
+    /// Byte offset of the error.
     pub at: usize,
-    /// What is wrong.
+    /// Error message.
     pub detail: String,
     /// True if the review has more keys and values than are read.
     pub is_too_dense: bool,
@@ -216,7 +216,8 @@ const DRY_RUN: Name = Name::of("dryRun");
 const FIELDS: [Name; 11] =
     [UID, KIND, RESOURCE, SUB_RESOURCE, OPERATION, NAME, NAMESPACE, USER_INFO, OBJECT, OLD_OBJECT, DRY_RUN];
 
-/// The values of the members with those names, the last of duplicates as in Go; absent where there is none.
+/// The values of the members with these names; for duplicate keys the last, as in Go. Absent if there is no
+/// such member.
 #[inline]
 fn last_members<const N: usize>(object: Value<'_>, names: [Name; N]) -> [Value<'_>; N] {
     let mut found = [Value::absent(); N];
@@ -254,11 +255,11 @@ fn bad_review(uid: &str, value: Value<'_>, detail: String) -> BadReview {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Response {
-    /// The request's uid.
+    /// `uid` of the request.
     pub uid: Box<str>,
-    /// The verdict.
+    /// True if the request is admitted.
     pub allowed: bool,
-    /// Why not.
+    /// The reason for a denial.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<Status>,
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
@@ -279,16 +280,16 @@ struct Patch {
     patch_type: &'static str,
 }
 
-/// Why a request is refused; metav1.Status.
+/// The reason for a denial, as a `metav1.Status`.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Status {
     #[serde(rename = "status")]
     outcome: &'static str,
-    /// One line for people.
+    /// Message for users, on one line.
     pub message: String,
-    /// `Invalid`
+    /// Machine-readable reason, such as `Invalid`.
     pub reason: &'static str,
-    /// `422`
+    /// HTTP status code, such as 422.
     pub code: u16,
     /// The object, and each thing that is wrong with it.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -298,33 +299,33 @@ pub struct Status {
 /// The object and each cause. kubectl prints the causes of a 422 and nothing else.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Details {
-    /// The object's name.
+    /// Name of the object.
     #[serde(skip_serializing_if = "str::is_empty")]
     pub name: Box<str>,
-    /// Its group.
+    /// API group of the object.
     #[serde(skip_serializing_if = "str::is_empty")]
     pub group: Box<str>,
-    /// Its kind.
+    /// Kind of the object.
     #[serde(skip_serializing_if = "str::is_empty")]
     pub kind: Box<str>,
-    /// What is wrong with it.
+    /// The problems of the object.
     pub causes: Vec<Cause>,
 }
 
-/// One thing wrong.
+/// One problem of the object, as a `metav1.StatusCause`.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Cause {
-    /// `FieldValueInvalid`
+    /// Machine-readable reason, such as `FieldValueInvalid`.
     pub reason: &'static str,
     /// The message without the path.
     pub message: String,
-    /// The path.
+    /// Path of the field.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub field: String,
 }
 
 impl Cause {
-    /// About how many bytes it takes in JSON.
+    /// Approximate size in bytes as JSON.
     pub fn bytes(&self) -> usize {
         let text = |text: &str| -> usize {
             let byte = |byte: u8| match byte {
@@ -342,7 +343,7 @@ impl Cause {
 }
 
 impl Response {
-    /// A response that allows the request and says nothing else.
+    /// Creates a response that admits the request without warnings.
     pub fn allowed(uid: &str) -> Response {
         Response {
             uid: uid.into(),
@@ -412,8 +413,8 @@ impl Status {
         Status { outcome: "Failure", message, reason, code, details }
     }
 
-    /// The status as a document of its own: the body of an HTTP error. The API server shows its message to the user,
-    /// where plain text would be lost.
+    /// Encodes the status as the body of an HTTP error. The API server shows its message to the user, but not
+    /// a plain-text body.
     pub fn encode(&self) -> Vec<u8> {
         #[derive(Serialize)]
         #[serde(rename_all = "camelCase")]

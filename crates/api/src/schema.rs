@@ -30,63 +30,64 @@ pub enum Ty {
     Raw,
     /// An object with fixed fields.
     Struct(&'static StructTy),
-    /// A string, or an object that has it as its name: KEP-3063 lists names where Kubernetes lists objects.
+    /// A string, or an object with the string as its name, because KEP-3063 lists names where Kubernetes
+    /// lists objects.
     StringOr(&'static StructTy),
     /// A list.
     List(&'static Ty),
-    /// An object with free keys.
+    /// An object with arbitrary keys.
     Map {
         /// Go's key type: `string`, a named one of the API's package, or one with its own package before it.
         key: &'static str,
-        /// What each key holds.
+        /// Type of the values.
         value: &'static Ty,
     },
 }
 
-/// Which Go package a type lives in, for error texts.
+/// The Go package of a type, which appears in error messages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Home {
+pub enum GoPackage {
     /// `resource.k8s.io` in the version of the object.
     Api,
     /// `meta/v1` or `core/v1`: always printed `v1`.
     Meta,
 }
 
-/// A struct of the API.
+/// A struct type of the API.
 #[derive(Debug)]
 pub struct StructTy {
-    /// Go's name.
+    /// Name of the Go type.
     pub name: &'static str,
-    /// Its package.
-    pub home: Home,
-    /// Its fields, in declaration order.
+    /// Package of the Go type.
+    pub package: GoPackage,
+    /// Fields in declaration order.
     pub fields: &'static [Field],
-    /// What becomes of a field that is not listed.
+    /// How unlisted fields are handled.
     pub unlisted: Unlisted,
     /// Tables that find a field by the number of its name.
-    pub rows: Rows,
+    pub rows: FieldTable,
 }
 
-/// What becomes of a field that a struct does not list.
+/// How fields are handled that a struct does not list.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Unlisted {
-    /// It is reported, and dropped: the struct is known as a whole.
+    /// Reported and dropped, because all fields of the struct are known.
     Dropped,
-    /// It is reported, unless a rule does that, and rules see it: a server of a later release may know it, and a
-    /// webhook must not judge the object as if it were not there.
+    /// Reported, except for these fields, and visible to rules. A later release may define such fields, and a
+    /// webhook must not ignore them.
     ReportedExcept(&'static [&'static str]),
-    /// It is kept and not reported: the struct is known in part.
+    /// Kept and not reported, because only some fields of the struct are known.
     Ignored,
 }
 
-/// One field of a struct.
+/// A field of a struct.
 #[derive(Debug)]
 pub struct Field {
-    /// Its JSON name.
+    /// JSON name.
     pub json: &'static str,
-    /// Its JSON name as a [`Name`], which is looked for in documents.
+    /// JSON name as a [`Name`] for lookups in documents.
     pub name: Name,
-    /// Its type.
+    /// Type of the field.
     pub ty: Ty,
     /// A Go pointer: `null` and absent differ from the zero value.
     pub pointer: bool,
@@ -129,62 +130,62 @@ impl StructTy {
     }
 }
 
-/// Where the fields of a struct are, by the numbers of their names.
+/// Lookup tables from name numbers to the fields of a struct.
 #[derive(Debug)]
-pub struct Rows {
-    /// For each number of a name, the index of its first field, plus one; 0 if there is none.
+pub struct FieldTable {
+    /// For each name number, the index of its first field plus one; 0 if there is none.
     first: [u8; Name::NUMBERS],
-    /// For each number of a name, [`Ty::easy_kinds`] if every release has the field; otherwise 0.
-    easy: [u8; Name::NUMBERS],
+    /// For each name number, [`Ty::plain_kinds`] if every release has the field; otherwise 0.
+    plain: [u8; Name::NUMBERS],
 }
 
-impl Rows {
-    /// Makes the tables for those fields.
+impl FieldTable {
+    /// Computes the tables for these fields.
     ///
     /// # Panics
-    /// If there are more than 64: for tables that are made while compiling.
+    /// If there are more than 64 fields. Intended for tables that are computed at compile time.
     #[expect(clippy::indexing_slicing, clippy::cast_possible_truncation, reason = "while compiling")]
-    pub const fn of(fields: &[Field]) -> Rows {
+    pub const fn of(fields: &[Field]) -> FieldTable {
         assert!(fields.len() <= 64, "decoding marks the rows it has visited in 64 bits");
-        let (mut first, mut easy) = ([0; Name::NUMBERS], [0; Name::NUMBERS]);
+        let (mut first, mut plain) = ([0; Name::NUMBERS], [0; Name::NUMBERS]);
         let mut row = fields.len();
         while row > 0 {
             let field = &fields[row - 1];
             let number = field.name.number();
             first[number] = row as u8;
-            easy[number] = if field.known.0 == Availability::ALWAYS.0 { field.ty.easy_kinds() } else { 0 };
+            plain[number] = if field.known.0 == Availability::ALWAYS.0 { field.ty.plain_kinds() } else { 0 };
             row -= 1;
         }
         // Names without a number share its place.
-        easy[0] = 0;
-        Rows { first, easy }
+        plain[0] = 0;
+        FieldTable { first, plain }
     }
 
-    /// The index of the key's field, as a bit, if every release has the field and every value of that kind decodes: so
-    /// for most members of most objects. `None` means that it must be looked up.
+    /// The index of the key's field as a bit, if every release has the field and every value of this kind
+    /// decodes, as is the case for most members. `None` means that the field must be looked up.
     #[inline]
-    pub fn easy_row(&self, key: Key<'_>, kind: ValueKind) -> Option<u64> {
+    pub fn field_bit_if_plain(&self, key: Key<'_>, kind: ValueKind) -> Option<u64> {
         let number = key.number()?;
-        let is_easy = self.easy.get(number)? & kind_bit(kind) != 0;
+        let is_easy = self.plain.get(number)? & kind_bit(kind) != 0;
         let row = self.first.get(number).filter(|_| is_easy)?;
         1_u64.checked_shl(u32::from(*row).wrapping_sub(1))
     }
 }
 
-/// The bit that stands for a kind of value.
+/// The bit for a kind of value.
 const fn kind_bit(kind: ValueKind) -> u8 {
     1 << kind as u8
 }
 
 impl Ty {
-    /// True if every value of that kind decodes as this type, so that it need not be looked at.
+    /// True if every value of this kind decodes as this type, so that it need not be checked.
     #[inline]
-    pub fn takes_any(&self, kind: ValueKind) -> bool {
-        self.easy_kinds() & kind_bit(kind) != 0
+    pub fn accepts_any(&self, kind: ValueKind) -> bool {
+        self.plain_kinds() & kind_bit(kind) != 0
     }
 
     /// The kinds, as bits, of which every value decodes as this type.
-    const fn easy_kinds(&self) -> u8 {
+    const fn plain_kinds(&self) -> u8 {
         let also = match self {
             Ty::Raw => u8::MAX,
             Ty::Str | Ty::Named(_) | Ty::CoreNamed(_) | Ty::Uid | Ty::StringOr(_) => {
@@ -218,7 +219,7 @@ impl Ty {
             Ty::Bool => "bool".to_owned(),
             Ty::Quantity => "resource.Quantity".to_owned(),
             Ty::Raw => "runtime.RawExtension".to_owned(),
-            Ty::Struct(ty) | Ty::StringOr(ty) if ty.home == Home::Meta => format!("v1.{}", ty.name),
+            Ty::Struct(ty) | Ty::StringOr(ty) if ty.package == GoPackage::Meta => format!("v1.{}", ty.name),
             Ty::Struct(ty) | Ty::StringOr(ty) => format!("{api}.{}", ty.name),
             Ty::List(item) => format!("[]{}", item.go_name(version)),
             Ty::Map { key, value } if *key == "string" || key.contains('.') => {

@@ -52,7 +52,7 @@ pub trait View<'d>: Copy {
     fn json(self) -> Value<'d>;
 }
 
-/// Declares views: each accessor names the JSON field and how it reads.
+/// Declares views. Each accessor states the JSON field and how it is read.
 macro_rules! view {
     ($($(#[$doc:meta])* $name:ident { $($(#[$fdoc:meta])* $accessor:ident: $how:ident $(<$inner:ident>)? = $json:literal,)* })*) => {$(
         $(#[$doc])*
@@ -133,33 +133,33 @@ pub fn quantity(value: Value<'_>) -> Option<tollgate_formats::quantity::Quantity
     tollgate_formats::quantity::Quantity::parse(super::conform::quantity_text(value)).ok()
 }
 
-/// An object of a kind we judge, in the version it came in.
+/// An object of a kind that Tollgate checks, in its own version.
 #[derive(Clone, Copy, Debug)]
 pub struct Object<'d> {
     pub kind: ApiKind,
     pub version: Version,
     /// The document: what the body is a view of.
     pub value: Value<'d>,
-    /// The body, by kind.
+    /// The typed view of the object.
     pub body: Body<'d>,
-    /// The document as it was written: nothing dropped, merged or filled in, nothing known of its types.
+    /// The document as written, before dropping, merging and defaults.
     pub written: Value<'d>,
 }
 
 /// The body of an object, by kind.
 #[derive(Clone, Copy, Debug)]
 pub enum Body<'d> {
-    /// ResourceSlice
+    /// A ResourceSlice.
     Slice(Slice<'d>),
-    /// ResourceClaim
+    /// A ResourceClaim.
     Claim(Claim<'d>),
-    /// ResourceClaimTemplate
+    /// A ResourceClaimTemplate.
     Template(Template<'d>),
-    /// DeviceTaintRule
+    /// A DeviceTaintRule.
     Rule(TaintRule<'d>),
-    /// DeviceClass
+    /// A DeviceClass.
     Class(Class<'d>),
-    /// ResourceSlicePatch
+    /// A ResourceSlicePatch.
     Patch(SlicePatch<'d>),
     /// ResourceClass of cdi.k8s.io
     ClassicClass(ClassicClass<'d>),
@@ -167,7 +167,7 @@ pub enum Body<'d> {
     ClassicClaim(ClassicClaim<'d>),
     /// Pod, or what makes pods
     Pods(Pods<'d>),
-    /// FoundationDBCluster
+    /// A FoundationDBCluster.
     FoundationDb(FoundationDbCluster<'d>),
 }
 
@@ -199,7 +199,7 @@ impl<'d> Object<'d> {
         self.kind
     }
 
-    /// The whole document.
+    /// The root value of the document.
     pub fn value(self) -> Value<'d> {
         self.value
     }

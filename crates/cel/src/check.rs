@@ -20,7 +20,7 @@ use super::unify::{Unifier, most_general};
 pub(super) struct Checked {
     types: Vec<Option<Type>>,
     overloads: Vec<Vec<&'static Overload>>,
-    /// Selections that are the name of something declared, such as `google.protobuf.Duration`.
+    /// Marks selections that are a declared name, such as `google.protobuf.Duration`.
     declared_names: Vec<bool>,
     unknown: Type,
 }
@@ -47,8 +47,8 @@ impl Checked {
     }
 }
 
-/// Gives every node a type and every call its overloads, and reports what is wrong; `None` if the types grew too large
-/// to compare.
+/// Assigns a type to every node and overloads to every call, and reports errors. Returns `None` if the types
+/// become too large to compare.
 pub(super) fn check(tree: &Tree, env: CelEnv, issues: &mut Issues<'_>) -> Option<Checked> {
     let mut checker = Checker {
         tree,
@@ -208,7 +208,7 @@ impl<'t> Checker<'t, '_> {
         self.unifier.resolve(&found)
     }
 
-    /// `&&` and `||` say which side is wrong instead of listing both.
+    /// Checks `&&` and `||`, and reports which side is wrong instead of listing both.
     fn check_logic(&mut self, id: NodeId, function: &str, args: &[NodeId], found: &[Type]) -> Type {
         let mut result = Type::Bool;
         for (arg, found) in args.iter().zip(found) {
@@ -224,8 +224,8 @@ impl<'t> Checker<'t, '_> {
         result
     }
 
-    /// Finds the overloads that fit the types `found` of the arguments, and returns the type of the result; reports if
-    /// there is none.
+    /// Finds the overloads that match the argument types `found`, and returns the result type. Reports an
+    /// error if there are none.
     fn resolve(&mut self, id: NodeId, name: &str, style: Style, found: &[Type]) -> Type {
         let mut result: Option<Type> = None;
         let mut matching = Vec::new();
@@ -264,7 +264,7 @@ impl<'t> Checker<'t, '_> {
         })
     }
 
-    /// The message that no overload fits these arguments.
+    /// The message for a call without a matching overload.
     fn no_overload(&mut self, name: &str, style: Style, found: &[Type]) -> String {
         let name = name.strip_prefix('.').unwrap_or(name);
         let shown: Vec<String> = found.iter().map(|found| self.unifier.finish(found).shown()).collect();
@@ -314,8 +314,8 @@ impl<'t> Checker<'t, '_> {
         found.clone()
     }
 
-    /// The common type of the elements so far and the next one; `dyn` if they do not agree. Literals that mix types are
-    /// refused later, except in `format`.
+    /// The common type of the elements so far and the next one; `dyn` if they differ. Literals with mixed
+    /// types are rejected later, except in `format`.
     fn join(&mut self, previous: Option<Type>, current: Type) -> Type {
         let Some(previous) = previous else { return current };
         if self.unifier.is_assignable(&previous, &current) {
@@ -368,7 +368,7 @@ impl<'t> Checker<'t, '_> {
         }
     }
 
-    /// Reports if `found` cannot stand where `expected` is.
+    /// Reports an error if `found` is not assignable to `expected`.
     fn assert_type(&mut self, id: NodeId, expected: &Type, found: &Type) {
         if !self.unifier.is_assignable(expected, found) {
             self.mismatch(id, expected, found);

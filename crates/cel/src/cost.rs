@@ -47,7 +47,7 @@ struct Contents {
 }
 
 impl Contents {
-    /// Sizes that cover those of both.
+    /// Sizes that cover both `self` and `other`.
     fn union(self, other: Contents) -> Contents {
         Contents {
             is_list: self.is_list,
@@ -86,7 +86,7 @@ fn set_known<T>(slots: &mut [Option<T>], id: NodeId, value: Option<T>) {
     }
 }
 
-/// What is known of a node; `None` if nothing is.
+/// The known value for a node; `None` if unknown.
 fn get_known<T: Copy>(slots: &[Option<T>], id: NodeId) -> Option<T> {
     slots.get(id.index()).copied().flatten()
 }
@@ -256,7 +256,7 @@ impl<'t> Estimator<'t> {
         }
     }
 
-    /// Where in the device the value of a node comes from; the empty path if that is not known.
+    /// The path in the device from which the value of a node comes; empty if unknown.
     fn path(&self, id: NodeId) -> Path<'t> {
         match self.local_of(id) {
             Some(local) => local.path.clone(),
@@ -299,7 +299,7 @@ impl<'t> Estimator<'t> {
         get_known(&self.contents, id).or_else(|| self.local_of(id).and_then(|local| local.contents))
     }
 
-    /// Takes the sizes that are known of one node for another.
+    /// Copies the known sizes of one node to another.
     fn copy_sizes(&mut self, to: NodeId, from: NodeId) {
         let (size, contents) = (self.size(from), self.contents(from));
         set_known(&mut self.sizes, to, size);

@@ -12,6 +12,7 @@ mod collections;
 mod compare;
 mod device;
 pub(crate) mod fold;
+mod foreign;
 mod library;
 mod loops;
 mod meter;
@@ -23,6 +24,7 @@ mod tests;
 mod value;
 
 pub use device::{AttributeValue, Device};
+pub use foreign::{CallError, LibraryValue, PlainValue};
 pub(crate) use library::formatting::read_precision;
 
 use plan::Plan;
@@ -34,32 +36,34 @@ use super::outcome::{self, CelEnv, Target};
 use super::scan::{self, Shape};
 use super::{DEEP_STACK, MAX_COST, TYPES_TOO_LARGE, check_types, syntax};
 
-/// What differs between releases when an expression runs.
+/// Behaviors of the evaluation that differ between releases.
 #[allow(clippy::struct_excessive_bools, reason = "each is one change of a library")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Behaviour {
-    /// What an expression is checked against. A scheduler sees stored expressions: it has every library of its release.
+    /// The environment for type checking. A scheduler evaluates stored expressions, so all libraries of its
+    /// release are available.
     pub env: CelEnv,
-    /// A device with attributes that are lists fails every selector.
+    /// Every selector fails for a device with list attributes.
     pub refuses_list_attributes: bool,
-    /// Attributes that are lists, and the types that allow for them, need the feature DRAListTypeAttributes.
+    /// List attributes, and the types that allow them, require the feature DRAListTypeAttributes.
     pub lists_need_feature: bool,
-    /// `lists.range` refuses negative sizes, and those above a million.
+    /// `lists.range` rejects negative sizes and sizes above a million.
     pub range_is_checked: bool,
-    /// The longest list that `includes` looks into.
+    /// Maximum length of a list that `includes` searches.
     pub includes_limit: Option<usize>,
-    /// `indexOf("", n)` and `lastIndexOf("", n)` look whether the text has so many characters.
+    /// `indexOf("", n)` and `lastIndexOf("", n)` check that `n` is within the text.
     pub empty_part_checks_range: bool,
-    /// `x.or(y)` and `x.orValue(y)` refuse an `x` that is no optional value; before that, they return it.
+    /// `x.or(y)` and `x.orValue(y)` reject an `x` that is not an optional value. Otherwise they return it.
     pub optional_or_needs_optional: bool,
-    /// `q.add(…)` and `q.sub(…)` change `q` where that is a decimal.
+    /// `q.add(…)` and `q.sub(…)` modify `q` if it is a decimal.
     pub sums_change_quantities: bool,
-    /// `startsWith` and `endsWith` cost as much as the affix is long; before that, as the text.
+    /// The cost of `startsWith` and `endsWith` depends on the length of the affix. Otherwise it depends on
+    /// the text.
     pub affix_costs_its_own_size: bool,
 }
 
 impl Behaviour {
-    /// The behaviour with the feature DRAListTypeAttributes on or off.
+    /// The behavior with the feature DRAListTypeAttributes enabled or disabled.
     #[must_use]
     pub const fn with_list_attributes(self, is_on: bool) -> Behaviour {
         if !self.lists_need_feature {
@@ -70,9 +74,9 @@ impl Behaviour {
     }
 }
 
-/// Kubernetes 1.33. Nothing but the libraries is known to differ from 1.34.
+/// Kubernetes 1.33, which differs from 1.34 only in the libraries.
 pub const BEHAVIOUR_V1_33: Behaviour = Behaviour { env: super::V1_33, ..BEHAVIOUR_V1_34 };
-/// Kubernetes 1.34. It runs the libraries of 1.36 in the same versions.
+/// Kubernetes 1.34, which has the same library versions as 1.36.
 pub const BEHAVIOUR_V1_34: Behaviour = Behaviour {
     env: CelEnv { ext_lists: true, ..super::V1_34 },
     refuses_list_attributes: true,
@@ -109,21 +113,21 @@ pub const BEHAVIOUR_V1_37: Behaviour = Behaviour {
 pub struct Program {
     plan: Plan,
     behaviour: Behaviour,
-    /// Whether it may look at the device's capacity.
+    /// True if the expression may read the device's capacity.
     needs_capacity: bool,
     is_deep: bool,
 }
 
-/// Why an expression is no program; the text is the scheduler's, after `CEL compile error: `.
+/// The compile error of an expression, as the scheduler prints it after `CEL compile error: `.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CompileError(pub String);
 
-/// Why a device has no answer.
+/// Why an evaluation has no result for a device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EvaluationError {
     /// The evaluation fails. The text is the scheduler's, after `CEL runtime error: `.
     Failed(String),
-    /// What the scheduler answers is not known, because it depends on this.
+    /// The result depends on the named feature, which is not supported.
     Unsupported(&'static str),
 }
 
@@ -157,7 +161,7 @@ impl Program {
         }
     }
 
-    /// What the selector says about a device.
+    /// Evaluates the selector for a device.
     pub fn evaluate(&self, device: &Device) -> Result<bool, EvaluationError> {
         if self.is_deep {
             stacker::grow(DEEP_STACK, || self.evaluate_here(device))
@@ -200,7 +204,7 @@ fn compile_here(expression: &str, behaviour: &Behaviour, is_deep: bool) -> Resul
     Ok(Program { needs_capacity: plan.needs_capacity(), plan, behaviour: *behaviour, is_deep })
 }
 
-/// What is said of a result that is no boolean: each type words it in its own way.
+/// The message for a result that is not a boolean, which depends on its type.
 fn no_boolean(value: &Value) -> String {
     let reason = match value {
         Value::String(_) => "unsupported native conversion from string to 'bool'".to_owned(),

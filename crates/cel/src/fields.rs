@@ -8,7 +8,7 @@
 use super::issue::Fault;
 use super::tree::{ExprKind, Literal, NodeId, Tree};
 
-/// What a value can be.
+/// The schema of a value, used to look up fields.
 pub trait Schema: Clone {
     /// The value of a field or key.
     fn field(&self, name: &str) -> Selected<Self>;
@@ -16,14 +16,14 @@ pub trait Schema: Clone {
     fn items(&self) -> Option<Self>;
 }
 
-/// What a schema says of a field.
+/// Result of looking up a field in a schema.
 #[derive(Clone, Debug)]
 pub enum Selected<S> {
-    /// It exists, and this is what it can be.
+    /// The field exists and has this schema.
     Known(S),
-    /// It may exist.
+    /// The field may exist.
     Unknown,
-    /// No such field exists.
+    /// The field does not exist.
     Undefined,
 }
 

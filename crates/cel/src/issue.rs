@@ -6,29 +6,29 @@
 
 use std::fmt::Write as _;
 
-/// How many issues of one expression the server keeps; it only counts the rest.
+/// Maximum number of issues that the server reports for one expression. Further issues are only counted.
 const MAX_KEPT: usize = 100;
 
-/// The offset that stands for a place before the first column of the first line, where issues with parts that were not
-/// recognised are reported.
+/// Offset for a position before the first column of the first line, where issues with unrecognized parts are
+/// reported.
 pub(super) const BEFORE_START: usize = usize::MAX;
 
-/// What an issue points at, in the order of printing.
+/// The position of an issue. The order of variants is the order of printing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Position {
-    /// The expression as a whole.
+    /// The issue is about the expression as a whole.
     Nowhere,
     BeforeStart,
     /// A byte offset in the source.
     Offset(usize),
 }
 
-/// Something wrong with an expression.
+/// An error in an expression.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Fault {
     /// Byte of the expression.
     pub at: usize,
-    /// What, in the words of the server.
+    /// The server's message.
     pub message: String,
 }
 

@@ -56,7 +56,7 @@ const TYPES_TOO_LARGE: &str = "the types are too large to compare";
 /// expression goes.
 const DEEP_STACK: usize = 64 << 20;
 
-/// Checks expressions for the rules. Whoever runs them decides how: by compiling each, or with a cache.
+/// Checks expressions for the rules. Implementations can compile each expression or use a cache.
 pub trait Checker: std::fmt::Debug + Sync {
     /// The outcome of [`check`]; its text may end anywhere after `max_detail` bytes.
     fn check(&self, expression: &str, target: Target, env: &CelEnv, max_detail: usize) -> Outcome;
@@ -130,7 +130,7 @@ fn check_here(expression: &str, target: Target, env: CelEnv, max_detail: usize) 
     if cost > MAX_COST { Outcome::TooComplex { cost } } else { Outcome::Accepted { cost } }
 }
 
-/// The tree with its types and valid literals; `None` if the types are too large.
+/// The tree with its types, after checking literals; `None` if the types are too large.
 fn check_types(expression: &str, env: CelEnv) -> Result<Option<(Tree, Checked)>, Issues<'_>> {
     let tree = syntax::parse(expression, env)?;
     let mut issues = Issues::new(expression);
@@ -141,13 +141,15 @@ fn check_types(expression: &str, env: CelEnv) -> Result<Option<(Tree, Checked)>,
     if issues.is_empty() { Ok(Some((tree, checked))) } else { Err(issues) }
 }
 
-/// An expression whose types are right.
+/// An expression that passed type checking.
 pub struct Expression {
     tree: Tree,
+    /// True if the type of its result is not known before it runs.
+    pub has_unknown_type: bool,
 }
 
 impl Expression {
-    /// Compiles an expression, or says everything that is wrong with it.
+    /// Compiles an expression. Returns all errors if it is invalid.
     pub fn compile(text: &str, target: Target, env: &CelEnv) -> Result<Expression, Vec<Fault>> {
         let whole = |message: String| vec![Fault { at: 0, message }];
         if let Some(reason) = too_deep(text) {
@@ -158,7 +160,8 @@ impl Expression {
         let result = checked.type_of(tree.root());
         let failure =
             outcome::wrong_type(result, target, *env).or_else(|| fold::failure(&tree, &checked, *env));
-        failure.map_or(Ok(Expression { tree }), |message| Err(whole(message)))
+        let has_unknown_type = result.is_dyn_or_error();
+        failure.map_or(Ok(Expression { tree, has_unknown_type }), |message| Err(whole(message)))
     }
 
     /// Selections of fields that do not exist; `variable` returns the schema of a variable, if there is one.

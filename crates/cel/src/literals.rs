@@ -14,7 +14,7 @@ use super::types::Type;
 
 mod format;
 
-/// Reports literals that make no sense, and lists and maps that mix types. Call it only on a tree without type errors.
+/// Reports invalid literals, and lists and maps with mixed types. The tree must have no type errors.
 pub(super) fn validate(tree: &Tree, checked: &Checked, env: CelEnv, issues: &mut Issues<'_>) {
     let in_format = inside_format_calls(tree);
     let is_exempt = |id: NodeId| in_format.get(id.index()).is_some_and(|inside| *inside);
@@ -42,8 +42,9 @@ pub(super) fn validate(tree: &Tree, checked: &Checked, env: CelEnv, issues: &mut
     }
 }
 
-/// The position and the message if the first argument of a call is a bad duration, timestamp or pattern; `None` if it
-/// is fine. For `matches(text, pattern)`, the text is taken for the pattern, as on the server.
+/// The position and message if the first argument of a call is an invalid duration, timestamp or pattern;
+/// `None` if it is valid. For `matches(text, pattern)`, the text is checked instead of the pattern, as on the
+/// server.
 fn bad_argument(tree: &Tree, function: &str, args: &[NodeId], env: CelEnv) -> Option<(usize, String)> {
     let function = function.strip_prefix('.').unwrap_or(function);
     let first = *args.first()?;
@@ -94,7 +95,7 @@ fn without_optional(found: &Type, is_optional: bool) -> &Type {
     }
 }
 
-/// True if the types are equal; that a scalar may be null does not count.
+/// True if the types are equal, ignoring nullability of scalars.
 fn is_equivalent(left: &Type, right: &Type) -> bool {
     // A type can be exponentially larger than its expression, and then it shares its parts.
     if std::ptr::eq(left, right) {
@@ -116,7 +117,7 @@ fn mismatch(expected: &Type, found: &Type) -> String {
     format!("expected type '{}' but found '{}'", expected.shown(), found.shown())
 }
 
-/// For each node, whether it is inside of an argument of `format`, where lists may mix types.
+/// For each node, whether it is inside an argument of `format`, where lists may contain mixed types.
 fn inside_format_calls(tree: &Tree) -> Vec<bool> {
     let mut inside = vec![false; tree.len()];
     let mut pending: Vec<NodeId> = tree

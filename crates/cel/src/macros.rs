@@ -14,12 +14,11 @@ const ACCUMULATOR: &str = "@result";
 const OLD_ACCUMULATOR: &str = "__result__";
 const UNUSED: &str = "#unused";
 const SORT_INPUT: &str = "@__sortBy_input__";
-/// Trees with at least this many nodes share parts instead of copying them; some selectors of the largest length have
-/// as many.
+/// From this number of nodes on, a tree shares parts instead of copying them.
 const MAX_COPIED: usize = 10_000;
 
-/// How large an expression is for estimating the time to check it: its bytes, doubled for each `optMap` or
-/// `optFlatMap`, because these macros copy what they are called on.
+/// The size of an expression for estimating the time to check it: its length in bytes, doubled for each
+/// `optMap` or `optFlatMap`, because these macros copy their target.
 pub fn weight(expression: &str) -> usize {
     let size = expression.len();
     // Nearly no expression has one: it is searched once.
@@ -99,7 +98,7 @@ fn filter_and_transform(args: &[NodeId]) -> Option<(Option<NodeId>, NodeId)> {
     }
 }
 
-/// A macro that is used wrongly. It has been reported where this node is, which stands for the whole call.
+/// A macro that is used incorrectly. The error was reported at this node, which represents the call.
 struct Misused(NodeId);
 
 /// The variables of a loop.
@@ -151,7 +150,7 @@ impl Builder<'_, '_> {
         matches!(self.cx.tree.kind(id), ExprKind::Ident(name) if name == expected)
     }
 
-    /// Reports a macro that is used wrongly, and returns the node that stands for it.
+    /// Reports a macro that is used incorrectly, and returns the node that represents it.
     fn report_misuse(&mut self, id: NodeId, complaint: impl Into<String>) -> Misused {
         let at = self.cx.tree.at(id);
         self.cx.issues.report(at, complaint);
@@ -174,14 +173,14 @@ impl Builder<'_, '_> {
         Ok(())
     }
 
-    /// The name of the only variable of a loop.
+    /// The loop variable of a macro with one variable. Reports `complaint` if it is not an identifier.
     fn one_name(&mut self, variable: NodeId, complaint: &str) -> Names {
         let name = self.name(variable, complaint)?;
         self.check_not_accumulator(variable, &name)?;
         Ok((name, None))
     }
 
-    /// The names of the two variables of a loop, which must differ.
+    /// The loop variables of a macro with two variables, which must differ.
     fn two_names(&mut self, first: NodeId, second: NodeId) -> Names {
         let first_name = self.name(first, "argument must be a simple name")?;
         let second_name = self.name(second, "argument must be a simple name")?;
@@ -314,7 +313,7 @@ impl Builder<'_, '_> {
         self.add_loop(range, names, [init, condition, step, result])
     }
 
-    /// Adds a loop that never runs and names `init` for `result`: what `cel.bind` expands to.
+    /// Adds a loop that never iterates and binds `init` to a name in `result`, as `cel.bind` expands to.
     fn add_bind(&mut self, name: String, init: NodeId, result: NodeId) -> NodeId {
         let range = self.add_list(&[]);
         let condition = self.add_literal(Literal::Bool(false));

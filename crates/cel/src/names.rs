@@ -6,15 +6,15 @@
 use super::outcome::{CelEnv, Scope};
 use super::types::{self, Type};
 
-/// An enum's only value.
+/// The only value of the enum `google.protobuf.NullValue`.
 pub(super) const NULL_VALUE: &str = "google.protobuf.NullValue.NULL_VALUE";
 
-/// What the name of a message written out stands for, with the name by which its fields are looked up.
+/// The type that a message name refers to, with the name for looking up its fields.
 pub(super) enum Message {
     Of(Type, String),
     /// A type that has no fields to set.
     OtherType(Type, String),
-    /// Something that is not a type.
+    /// A variable, not a type.
     Variable(Type, String),
     Undeclared,
 }
@@ -23,12 +23,12 @@ pub(super) enum Message {
 pub(super) enum Field {
     Of(Type),
     Undefined,
-    /// There is no such message.
+    /// No message has this name.
     Unresolved,
 }
 
-/// The type of a declared identifier; `None` if it is not declared. A leading dot means the root of the namespace,
-/// which is where everything is declared.
+/// The type of a declared identifier; `None` if it is not declared. A leading dot refers to the root
+/// namespace, in which everything is declared.
 pub(super) fn declared(name: &str, env: CelEnv) -> Option<Type> {
     let name = name.strip_prefix('.').unwrap_or(name);
     match name {
@@ -41,7 +41,7 @@ pub(super) fn declared(name: &str, env: CelEnv) -> Option<Type> {
     }
 }
 
-/// What the name of a message stands for, such as `google.protobuf.Duration`.
+/// Resolves a message name, such as `google.protobuf.Duration`.
 pub(super) fn message(name: &str, env: CelEnv) -> Message {
     let name = name.strip_prefix('.').unwrap_or(name);
     if let Some(found) = type_named(name, env) {
@@ -168,8 +168,8 @@ pub(super) fn type_named(name: &str, env: CelEnv) -> Option<Type> {
     })
 }
 
-/// True if a type is found by this name when the program is made. Some names that the checker knows are not: those of
-/// the device, and of messages that become plain values.
+/// True if the type is registered under this name when the program is created. Some names that the checker
+/// knows are not: the device types, and messages that become plain values.
 pub(super) fn is_registered_type(name: &str) -> bool {
     matches!(
         name,

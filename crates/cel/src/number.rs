@@ -87,7 +87,7 @@ fn parse_hexadecimal(text: &str) -> Option<f64> {
     Some(value)
 }
 
-/// An exponent of two that no mantissa of an expression brings back.
+/// Maximum exponent of two, beyond which no mantissa gives a finite number.
 const MAX_EXPONENT: i64 = 1 << 20;
 
 #[allow(clippy::cast_precision_loss, reason = "rounded to the nearest, as the server does")]

@@ -7,7 +7,7 @@
 
 use super::types::Type;
 
-/// Which variables an expression has. They decide which functions there are, too.
+/// The variables that an expression can use, which also determine its functions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Scope {
     /// `device`, with every function of the release.
@@ -27,36 +27,36 @@ impl Scope {
     }
 }
 
-/// What an expression can use. What differs between releases is in flags; each constant is a difference from the one
-/// before.
+/// The environment of an expression: variables, functions and limits. Differences between releases are flags.
 #[allow(clippy::struct_excessive_bools, reason = "each is one library or option a release has or lacks")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct CelEnv {
-    /// The variables.
+    /// The available variables.
     pub scope: Scope,
-    /// Attribute values are `dyn` and may be lists; before that they are `any`.
+    /// Attribute values have the type `dyn` and may be lists. Otherwise their type is `any`.
     pub list_attributes: bool,
-    /// `sort`, `slice`, `distinct`, `lists.range`, …
+    /// The list functions `sort`, `slice`, `distinct`, `lists.range` and others exist.
     pub ext_lists: bool,
-    /// `includes` on lists and attributes.
+    /// `includes` on lists and attributes exists.
     pub includes: bool,
-    /// `device.allowMultipleAllocations`.
+    /// `device.allowMultipleAllocations` exists.
     pub allow_multiple_allocations: bool,
-    /// `semver(s, normalize)` and `isSemver(s, normalize)`.
+    /// `semver(s, normalize)` and `isSemver(s, normalize)` exist.
     pub semver_normalize: bool,
-    /// Names of fields in backticks.
+    /// Field names can be written in backticks.
     pub escaped_identifiers: bool,
-    /// A leading dot passes over variables, and only names of types make messages.
+    /// A leading dot skips local variables, and only type names create messages.
     pub scoped_names: bool,
-    /// `duration(1)` is declared, though no number can be converted.
+    /// `duration(1)` is declared, although conversion of numbers always fails.
     pub duration_of_int: bool,
-    /// A selector may evaluate to `google.protobuf.Any` even where attribute values are `dyn`.
+    /// A selector may evaluate to `google.protobuf.Any`, even if attribute values are `dyn`.
     pub any_is_unknown: bool,
-    /// `matches(text, pattern)` costs as much as `text.matches(pattern)`.
+    /// `matches(text, pattern)` has the same cost as `text.matches(pattern)`.
     pub matches_function_has_cost: bool,
-    /// `includes` costs as much as its list is long; before that, as much as the longest attribute.
+    /// The cost of `includes` depends on the length of its list. Otherwise it depends on the longest
+    /// attribute.
     pub includes_is_traversal: bool,
-    /// Lists and maps may have items of different types.
+    /// Lists and maps may contain items of different types.
     pub mixed_literals: bool,
 }
 
@@ -93,30 +93,30 @@ pub const V1_37: CelEnv = CelEnv {
     ..V1_36
 };
 
-/// The expressions of policies: those of the newest release, without the libraries that are not evaluated.
+/// Environment of policy expressions: that of the newest release, without libraries that are not evaluated.
 pub const POLICY: CelEnv = CelEnv { mixed_literals: true, ..ADMISSION_POLICY };
 
-/// The expressions of policies that a ValidatingAdmissionPolicy can contain, too.
+/// Environment of policy expressions that are also valid in a ValidatingAdmissionPolicy.
 pub const ADMISSION_POLICY: CelEnv =
     CelEnv { scope: Scope::Request, ext_lists: false, includes: false, semver_normalize: false, ..V1_37 };
 
-/// What the expression is for; decides which result types are right.
+/// The purpose of an expression, which determines its result type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Target {
-    /// A device selector: bool, or a value whose type is not known before it runs.
+    /// A device selector: a boolean, or a value whose type is unknown before evaluation.
     Selector,
-    /// A derived attribute: a scalar an attribute can hold, or a list of them.
+    /// A derived attribute: a scalar that an attribute can have, or a list of such scalars.
     DerivedAttribute,
-    /// A condition or a validation of a policy: bool, or a value whose type is not known before it runs.
+    /// A condition or validation of a policy: a boolean, or a value whose type is unknown before evaluation.
     Condition,
-    /// The message of a validation: a string, or a value whose type is not known before it runs.
+    /// The message of a validation: a string, or a value whose type is unknown before evaluation.
     Message,
 }
 
-/// The server's answer, as far as it can be known without one.
+/// The result of checking an expression, as the API server would report it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// Compiles, has the right type, and its worst case is cheap enough.
+    /// The expression compiles, has the right type, and its worst-case cost is within the limit.
     Accepted {
         /// The server's estimate of the worst case.
         cost: u64,
@@ -132,7 +132,7 @@ pub enum Outcome {
         /// The server's estimate.
         cost: u64,
     },
-    /// Over our own safety limits; the reason. Not a verdict on the expression.
+    /// Not checked because of Tollgate's own safety limits; with the reason. The expression may be valid.
     Unchecked(&'static str),
 }
 
@@ -155,7 +155,8 @@ pub(super) fn wrong_type(result: &Type, target: Target, env: CelEnv) -> Option<S
     }
 }
 
-/// The type is known, and it is not the wanted one. A server refuses unknown types as well; they may turn out right.
+/// True if the type is known and is not the wanted one. A server rejects unknown types as well, which may
+/// turn out to be right.
 fn is_known_other(result: &Type, wanted: &Type) -> bool {
     !result.is_dyn_or_error() && result != wanted
 }

@@ -30,7 +30,7 @@ pub(super) enum Decl {
     B,
 }
 
-/// How a function is called.
+/// The call syntax of a function: as a method, globally, or as an operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Style {
     Global,
@@ -38,7 +38,7 @@ pub(super) enum Style {
     Member,
 }
 
-/// Which environments declare the function.
+/// The environments that declare a function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Since {
     Always,
@@ -46,9 +46,9 @@ pub(super) enum Since {
     Includes,
     SemverNormalize,
     DurationOfInt,
-    /// Not evaluated, so only device selectors have it.
+    /// Only in device selectors, because it is not evaluated in policies.
     Selectors,
-    /// Evaluated, though no server has it.
+    /// Only in policies, where it is evaluated although no server has it.
     Policies,
 }
 
@@ -62,12 +62,13 @@ impl Since {
             Since::SemverNormalize => env.semver_normalize,
             Since::DurationOfInt => env.duration_of_int,
             Since::Selectors => env.scope == Scope::Device,
-            Since::Policies => env.scope == Scope::Request,
+            // A server has no list of mixed types either.
+            Since::Policies => env.scope == Scope::Request && env.mixed_literals,
         }
     }
 }
 
-/// One declaration of a function.
+/// One overload of a function.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Overload {
     pub(super) name: &'static str,
@@ -88,7 +89,7 @@ pub(super) const fn member(name: &'static str, params: &'static [Decl], result: 
 }
 
 impl Overload {
-    /// The declaration, limited to environments that have a library or option.
+    /// Restricts the overload to environments with this library or option.
     pub(super) const fn since(self, since: Since) -> Overload {
         Overload { since, ..self }
     }

@@ -16,14 +16,14 @@ use std::fmt;
 
 use node::{Group, Node};
 
-/// The largest repetition count, also of nested repetitions together. Go `repeat`, `repeatIsValid`
+/// Maximum repetition count, including nested repetitions. Go `repeat`, `repeatIsValid`
 const MAX_REPEAT: u64 = 1000;
 
-/// Why a pattern is not a regular expression; prints as Go's message.
+/// A syntax error in a regular expression, with Go's message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PatternError {
     problem: &'static str,
-    /// The part of the pattern that is at fault.
+    /// The invalid part of the pattern.
     part: String,
 }
 
@@ -38,7 +38,7 @@ fn error<T>(problem: &'static str, part: &str) -> Result<T, PatternError> {
     Err(PatternError { problem, part: part.to_owned() })
 }
 
-/// The part of `from` before `rest`, which is its end.
+/// The part of `from` before `rest`, which must be a suffix of it.
 fn between<'p>(from: &'p str, rest: &str) -> &'p str {
     from.get(..from.len().saturating_sub(rest.len())).unwrap_or(from)
 }
@@ -48,7 +48,7 @@ pub fn is_valid(pattern: &str) -> bool {
     parse(pattern).is_ok()
 }
 
-/// Parses a pattern; returns how many instructions the program has that Go makes of it.
+/// Parses a pattern. Returns the number of instructions of Go's program for it.
 pub fn parse(pattern: &str) -> Result<u64, PatternError> {
     parse_whole(pattern).map(|parser| parser.group.into_node().size())
 }
@@ -84,16 +84,17 @@ struct Parser<'p> {
     whole: &'p str,
     rest: &'p str,
     group: Group,
-    /// The groups around it, the innermost last, each with the flag it restores.
+    /// The enclosing groups, innermost last, each with the flag to restore.
     outer: Vec<(Group, bool)>,
-    /// Whether letters match in either case.
+    /// True if letters match in either case (flag `i`).
     folds: bool,
-    /// What was parsed, for the `regex` crate.
+    /// The pattern translated for the `regex` crate.
     translated: String,
 }
 
 impl<'p> Parser<'p> {
-    /// Reads one element. If it is a repetition, returns the rest of the pattern from its start on; otherwise `None`.
+    /// Parses one element. If it is a repetition, returns the rest of the pattern from its start; otherwise
+    /// `None`.
     fn step(&mut self, last_repeat: Option<&'p str>) -> Result<Option<&'p str>, PatternError> {
         let before = self.rest;
         match before.chars().next() {
@@ -141,12 +142,12 @@ impl<'p> Parser<'p> {
         Ok(None)
     }
 
-    /// Moves past that many bytes.
+    /// Skips this number of bytes.
     fn skip(&mut self, bytes: usize) {
         self.rest = self.rest.get(bytes..).unwrap_or("");
     }
 
-    /// Reads the next `count` characters, which stand for themselves.
+    /// Parses the next `count` characters as literals.
     fn take_literals(&mut self, count: usize) -> Result<(), PatternError> {
         for _ in 0..count {
             let letter = self.rest.chars().next().unwrap_or_default();
@@ -157,7 +158,7 @@ impl<'p> Parser<'p> {
         Ok(())
     }
 
-    /// Adds an element to the group; an error if it is too high or too large.
+    /// Adds an element to the group. Fails if it exceeds Go's limits.
     fn push(&mut self, node: Node) -> Result<(), PatternError> {
         self.group.push(node);
         self.check_limits(node)
@@ -174,7 +175,7 @@ impl<'p> Parser<'p> {
         Ok(())
     }
 
-    /// Begins a group.
+    /// Opens a group.
     fn open(&mut self, is_capture: bool) {
         let outer = std::mem::replace(&mut self.group, Group::new(is_capture));
         self.outer.push((outer, self.folds));
@@ -265,7 +266,7 @@ impl<'p> Parser<'p> {
         error("invalid or unsupported Perl syntax", between(start, self.rest))
     }
 
-    /// Reads an escape.
+    /// Parses an escape sequence.
     fn take_escape(&mut self) -> Result<(), PatternError> {
         let start = self.rest;
         match start.as_bytes().get(1) {
@@ -307,7 +308,7 @@ impl<'p> Parser<'p> {
 /// The upper count of a repetition.
 enum Bound {
     At(u64),
-    /// `{2,}`
+    /// No upper bound, as in `{2,}`.
     None,
     TooLarge,
 }

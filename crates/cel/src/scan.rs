@@ -10,24 +10,25 @@
 const MAX_DEPTH: u32 = 250;
 /// Longer texts never reach the compiler. upstream v1.34 `CELSelectorExpressionMaxLength`
 const MAX_BYTES: usize = 10_240;
-/// Up to here a test thread's two megabytes suffice in a debug build, with room to spare.
+/// Maximum weight for parsing on any thread: sufficient for the two megabytes of a test thread in a debug
+/// build.
 const FLAT_WEIGHT: u32 = 48;
 const FLAT_BYTES: usize = 4_096;
 
-/// How an expression may be parsed.
+/// How an expression can be parsed safely.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Shape {
-    /// Shallow enough for any thread.
+    /// Shallow enough to be parsed on any thread.
     Flat,
-    /// Within the server's limits, but needs a large stack.
+    /// Within the server's limits, but requires a large stack.
     Deep,
-    /// Over the server's limits; its message.
+    /// Exceeds the server's limits; with the server's message.
     Refused(&'static str),
-    /// Longer than any expression that the server reads.
+    /// Longer than any expression that the server accepts.
     TooLong,
 }
 
-/// Lengths of the chains being read inside one pair of brackets.
+/// Lengths of the operator chains inside one pair of brackets.
 #[derive(Default, Clone, Copy)]
 struct Level {
     additive: u32,
@@ -38,17 +39,17 @@ struct Level {
 }
 
 impl Level {
-    /// The length of the longest chain, conditionals not counted.
+    /// The length of the longest chain, without conditionals.
     fn longest(self) -> u32 {
         self.additive.max(self.multiplicative).max(self.relation).max(self.postfix)
     }
 
-    /// About how many stack frames the parser needs at this level.
+    /// Approximate number of stack frames that the parser needs at this level.
     fn weight(self) -> u32 {
         1 + self.additive + self.multiplicative + self.relation + self.postfix + self.ternary
     }
 
-    /// After `&&`, `||`, `?`, `:` a new relation begins.
+    /// Ends a relation, after `&&`, `||`, `?` or `:`.
     fn end_relation(&mut self) {
         *self = Level { ternary: self.ternary, ..Level::default() };
     }
@@ -64,7 +65,7 @@ struct Scanner {
     refused: Option<&'static str>,
 }
 
-/// Says how an expression may be parsed, by its length, nesting and chains.
+/// Determines how an expression can be parsed, from its length, nesting and operator chains.
 pub(super) fn scan(text: &str) -> Shape {
     if text.len() > MAX_BYTES {
         return Shape::TooLong;
@@ -89,7 +90,7 @@ pub(super) fn scan(text: &str) -> Shape {
 }
 
 impl Scanner {
-    /// Reads one token and returns what follows it.
+    /// Reads one token and returns the rest.
     fn take<'t>(&mut self, first: u8, tail: &'t [u8], rest: &'t [u8]) -> &'t [u8] {
         match first {
             b'a'..=b'z' | b'A'..=b'Z' | b'_' => return self.take_word(rest),
@@ -168,7 +169,7 @@ impl Scanner {
         after
     }
 
-    /// Notes that an operand was read; one that does not follow another begins a new chain.
+    /// Counts an operand. An operand that does not follow another one starts a new chain.
     fn count_operand(&mut self) {
         if !self.after_operand {
             self.level.postfix = 0;
@@ -176,7 +177,7 @@ impl Scanner {
         self.after_operand = true;
     }
 
-    /// Notes a relation operator.
+    /// Counts a relational operator.
     fn count_relation(&mut self) {
         let Level { relation, ternary, .. } = self.level;
         self.level = Level { relation: relation + 1, ternary, ..Level::default() };
@@ -206,7 +207,7 @@ impl Scanner {
         self.after_operand = true;
     }
 
-    /// Remembers the largest weight, and refuses chains beyond the server's limits.
+    /// Records the largest weight, and rejects chains beyond the server's limits.
     fn weigh(&mut self) {
         self.heaviest = self.heaviest.max(self.outer_weight + self.level.weight());
         if self.level.longest() > MAX_DEPTH {
@@ -218,7 +219,7 @@ impl Scanner {
     }
 }
 
-/// Whether a backslash in a string is an escape.
+/// Whether a backslash in a string starts an escape sequence.
 #[derive(Clone, Copy, PartialEq)]
 enum Escapes {
     Read,
@@ -231,8 +232,8 @@ fn skip_while(text: &[u8], keep: impl Fn(u8) -> bool) -> &[u8] {
     text.get(end..).unwrap_or(&[])
 }
 
-/// The text after the number at its start. The sign of an exponent (`1e-5`) is not an operator. Taking `0xE-5` for one,
-/// too, counts too little, which is the safe side.
+/// Skips the number at the start of the text. The sign of an exponent (`1e-5`) is not an operator. For
+/// `0xE-5`, the count is too low, which is safe.
 fn skip_number(text: &[u8]) -> &[u8] {
     let after = skip_while(text, |byte| byte.is_ascii_alphanumeric());
     let number = text.get(..text.len() - after.len()).unwrap_or(text);
@@ -244,8 +245,8 @@ fn skip_number(text: &[u8]) -> &[u8] {
     }
 }
 
-/// The text after the string at its start, whose quote comes first. A string that does not end is an error whatever
-/// follows it.
+/// Skips the string literal at the start of the text, which begins with its quote. An unterminated string is
+/// always an error.
 fn skip_string(text: &[u8], escapes: Escapes) -> &[u8] {
     let quote = text.first().copied().unwrap_or(b'"');
     let triple = [quote; 3];

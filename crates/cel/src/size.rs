@@ -10,11 +10,11 @@ pub(super) struct Size {
     pub(super) max: u64,
 }
 
-/// Reading a string costs a tenth of its length. cel-go `StringTraversalCostFactor`
+/// Cost of reading one character: a tenth. cel-go `StringTraversalCostFactor`
 pub(super) const PER_CHARACTER: f64 = 0.1;
-/// A regular expression costs a quarter of its length. cel-go `RegexStringLengthCostFactor`
+/// Cost of one character of a regular expression: a quarter. cel-go `RegexStringLengthCostFactor`
 pub(super) const PER_PATTERN_CHARACTER: f64 = 0.25;
-/// Reading a string and writing another costs twice as much as reading it.
+/// Cost of reading one character and writing another.
 pub(super) const PER_COPIED_CHARACTER: f64 = 2.0 * PER_CHARACTER;
 
 const TWO_TO_64: f64 = 18_446_744_073_709_551_616.0;
@@ -60,8 +60,8 @@ impl Size {
         scaled(self.max, factor)
     }
 
-    /// The size of `replace`'s result: as many of the longest replacements of the shortest text as fit, and the
-    /// other way round. upstream v1.34 `EstimateCallCost`, case replace
+    /// The size of the result of `replace`: the maximum replaces the shortest matches with the longest
+    /// replacements, the minimum the other way round. upstream v1.34 `EstimateCallCost`, case replace
     pub(super) fn replaced(self, old: Size, new: Size) -> Size {
         let longest = if old.min == 0 {
             self.max.saturating_add(1).saturating_mul(new.max).saturating_add(self.max)
@@ -81,7 +81,7 @@ impl Size {
     }
 }
 
-/// How many pieces of that size a whole has, rounded up.
+/// Number of pieces of this size in a whole, rounded up.
 #[allow(
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,

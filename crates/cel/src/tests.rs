@@ -16,7 +16,7 @@ use crate::V1_37;
 use crate::check;
 use crate::scan::{Shape, scan};
 
-/// As many copies as fit in the longest text the server reads.
+/// Repeats a text up to the maximum length that the server reads.
 fn fill(unit: &str) -> String {
     unit.repeat(10_240 / unit.len())
 }
@@ -234,7 +234,7 @@ fn what_is_read_in_place_needs_half_of_a_small_stack() {
     });
 }
 
-/// Brackets do not tell how deep a parser gets that reads on after errors.
+/// The nesting of brackets does not limit the recursion of a parser that continues after errors.
 #[test]
 fn what_is_broken_needs_no_stack_of_the_caller() {
     let broken = [

@@ -4,7 +4,7 @@
 //!
 //! Invariant: a node's children have smaller numbers than the node, so there are no cycles.
 
-/// A node's number in its tree.
+/// Index of a node in its tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct NodeId(u32);
 
@@ -21,10 +21,10 @@ pub(super) struct Node {
     pub(super) kind: ExprKind,
 }
 
-/// What a node is.
+/// The kind of a node, with its children.
 #[derive(Debug, Clone)]
 pub(super) enum ExprKind {
-    /// Stands where the parser or a macro already reported an error.
+    /// A placeholder where the parser or a macro already reported an error.
     Missing,
     Literal(Literal),
     Ident(String),
@@ -65,7 +65,7 @@ pub(super) enum Literal {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Element {
     pub(super) value: NodeId,
-    /// Written `?value`.
+    /// True if the element is written `?value`.
     pub(super) optional: bool,
 }
 
@@ -87,7 +87,7 @@ pub(super) struct StructField {
     pub(super) optional: bool,
 }
 
-/// What `all`, `map` and their like expand to: fold `range` into `accumulator`.
+/// The expansion of macros such as `all` and `map`: folds `range` into `accumulator`.
 #[derive(Debug, Clone)]
 pub(super) struct Loop {
     pub(super) range: NodeId,
@@ -98,7 +98,8 @@ pub(super) struct Loop {
     pub(super) condition: NodeId,
     pub(super) step: NodeId,
     pub(super) result: NodeId,
-    /// `cel.bind` and its like: never iterates, only names `init` for `result`.
+    /// True for `cel.bind` and similar macros, which never iterate and only bind `init` to a name in
+    /// `result`.
     pub(super) is_bind: bool,
 }
 
@@ -111,7 +112,7 @@ pub(super) struct Tree {
 }
 
 impl Tree {
-    /// Adds a node, whose children must have been added before.
+    /// Adds a node. Its children must already be added.
     pub(super) fn add(&mut self, at: usize, kind: ExprKind) -> NodeId {
         // A text of some kilobytes has some thousand nodes; the cast cannot wrap.
         let id = NodeId(u32::try_from(self.nodes.len()).unwrap_or(u32::MAX));
@@ -160,8 +161,8 @@ impl Tree {
         }
     }
 
-    /// Adds a copy of a node and of everything below it, and returns it. A macro that uses its target twice makes the
-    /// server check and count two.
+    /// Adds a copy of a node and everything below it, and returns it. If a macro uses its target twice, the
+    /// server checks and charges both.
     pub(super) fn copy(&mut self, id: NodeId) -> NodeId {
         let at = self.at(id);
         let kind = match self.kind(id).clone() {

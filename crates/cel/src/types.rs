@@ -24,7 +24,7 @@ pub(super) const B: Type = Type::Param(u32::MAX);
 /// A type as the checker sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Type {
-    /// The type of a node that already has an error; agrees with everything.
+    /// The type of a node with an error, which is compatible with every type.
     Error,
     Dyn,
     Any,
@@ -45,7 +45,7 @@ pub(super) enum Type {
     Wrapper(Rc<Type>),
     /// The type of a type: `type(1)` is `type(int)`.
     Meta(Rc<Type>),
-    /// What `type` denotes: `type` is `type(type)`.
+    /// The type of types: `type` is `type(type)`.
     AnyMeta,
     /// A type parameter, bound or free; see `unify`.
     Param(u32),
@@ -64,7 +64,7 @@ impl Type {
         Type::Optional(Rc::new(value))
     }
 
-    /// True for types that agree with everything: `dyn` and `any`.
+    /// True for `dyn` and `any`, which are compatible with every type.
     pub(super) fn is_dyn(&self) -> bool {
         matches!(self, Type::Dyn | Type::Any)
     }
@@ -167,7 +167,7 @@ impl Type {
     }
 }
 
-/// What differs between the two spellings of types.
+/// The differences between the two notations for types.
 struct Spelling {
     null: &'static str,
     any: &'static str,

@@ -10,13 +10,13 @@ use std::rc::Rc;
 
 use super::types::Type;
 
-/// How many steps may be taken for one expression. The largest honest selector needs some thousands.
+/// Maximum number of unification steps for one expression. Real selectors need some thousands.
 const FUEL: u32 = 500_000;
 
 /// The type parameters of one expression and what they are bound to.
 pub(super) struct Unifier {
     bindings: Vec<Option<Type>>,
-    /// What to restore if the current attempt fails.
+    /// Bindings to restore if the current attempt fails.
     trail: Vec<(u32, Option<Type>)>,
     fuel: u32,
 }
@@ -26,19 +26,19 @@ impl Unifier {
         Unifier { bindings: Vec::new(), trail: Vec::new(), fuel: FUEL }
     }
 
-    /// True if the fuel is used up, so that answers are no longer right.
+    /// True if the step limit is reached, so that results are no longer reliable.
     pub(super) fn is_exhausted(&self) -> bool {
         self.fuel == 0
     }
 
-    /// A new type parameter.
+    /// Creates a new type parameter.
     pub(super) fn fresh(&mut self) -> Type {
         let id = u32::try_from(self.bindings.len()).unwrap_or(u32::MAX);
         self.bindings.push(None);
         Type::Param(id)
     }
 
-    /// True if a value of type `from` may stand where `to` is expected; binds parameters if so.
+    /// True if a value of type `from` is assignable to `to`. Binds parameters if so.
     pub(super) fn is_assignable(&mut self, from: &Type, to: &Type) -> bool {
         self.attempt(|unifier| unifier.assignable(from, to))
     }
@@ -59,7 +59,7 @@ impl Unifier {
         self.substitute(found, Some(&Type::Dyn))
     }
 
-    /// Calls `unify`, and takes back its bindings if it returns false.
+    /// Calls `unify`, and reverts its bindings if it returns false.
     fn attempt(&mut self, unify: impl FnOnce(&mut Self) -> bool) -> bool {
         self.trail.clear();
         let agreed = unify(self);
@@ -73,13 +73,13 @@ impl Unifier {
         agreed
     }
 
-    /// Takes a step; returns true if the fuel is used up.
+    /// Counts a step; returns true if the limit is reached.
     fn burn_fuel(&mut self) -> bool {
         self.fuel = self.fuel.saturating_sub(1);
         self.fuel == 0
     }
 
-    /// What a parameter is bound to; `None` if it is free.
+    /// The type that a parameter is bound to; `None` if it is free.
     fn binding(&self, id: u32) -> Option<&Type> {
         self.bindings.get(id as usize).and_then(Option::as_ref)
     }
@@ -127,7 +127,7 @@ impl Unifier {
         }
     }
 
-    /// Whether `found` may stand for parameter `id`; binds or widens the parameter if so.
+    /// Checks whether parameter `id` can be `found`, and binds or widens the parameter if so.
     fn substitution_is_valid(&mut self, found: &Type, id: u32) -> Agreement {
         if *found == Type::Param(id) {
             return Agreement::Agreed;
@@ -190,17 +190,17 @@ impl Unifier {
     }
 }
 
-/// Whether a type may stand for a parameter.
+/// Result of comparing a type with a parameter.
 #[derive(PartialEq)]
 enum Agreement {
     Agreed,
-    /// The parameter is bound to something that does not agree.
+    /// The parameter is bound to an incompatible type.
     Refused,
     /// Binding it would make the type contain itself.
     Cyclic,
 }
 
-/// True if `null` may stand for a value of the type.
+/// True if `null` is a valid value of the type.
 fn is_nullable(found: &Type) -> bool {
     matches!(
         found,

@@ -33,7 +33,7 @@ pub enum NeededBy {
     Audit,
     /// `tollgate snapshot`, in addition to what the audit lists. What is not permitted is left out of the snapshot.
     Snapshot,
-    /// `tollgate drain` and `tollgate undrain`.
+    /// `tollgate drain` and `tollgate undrain`; `tollgate ui` lists and watches the same objects, and changes nothing.
     Drain,
     /// `tollgate drain --force-after`, in addition to what every drain needs.
     DrainForce,

@@ -38,7 +38,13 @@ pub(super) fn load(target: Target<'_>) -> anyhow::Result<(Config, Option<String>
         )?;
         return Ok((config, None));
     };
-    let Choice { context, cluster, mut user } = choose_context(&kubeconfig, target.context)?;
+    let (config, context) = configure(&kubeconfig, target.context)?;
+    Ok((config, Some(context)))
+}
+
+/// Returns the client configuration of a context of a kubeconfig, and the name of the context.
+pub(crate) fn configure(kubeconfig: &Kubeconfig, context: Option<&str>) -> anyhow::Result<(Config, String)> {
+    let Choice { context, cluster, mut user } = choose_context(kubeconfig, context)?;
     let mut cluster = cluster.clone();
     remove_empty_values(&mut cluster, &mut user);
     for file in
@@ -75,7 +81,7 @@ pub(super) fn load(target: Target<'_>) -> anyhow::Result<(Config, Option<String>
     if let Some(exec) = config.auth_info.exec.as_mut().filter(|exec| exec.provide_cluster_info) {
         exec.cluster = Some(known);
     }
-    Ok((config, Some(context)))
+    Ok((config, context))
 }
 
 /// Removes empty values, as kubectl does. kube has made paths absolute before, so an empty path is that of a folder.

@@ -12,6 +12,8 @@ mod api_calls;
 mod client;
 mod dry_run;
 mod exec_plugin;
+#[cfg(any(test, fuzzing))]
+pub mod fuzzing;
 mod kubeconfig;
 mod lease;
 mod list;

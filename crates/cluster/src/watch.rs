@@ -399,6 +399,9 @@ pub(super) fn percent_encode(token: &str) -> String {
     utf8_percent_encode(token, &KEPT).to_string()
 }
 
+#[cfg(any(test, fuzzing))]
+pub(super) mod fuzzing;
+
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};

@@ -35,13 +35,13 @@ use node::{Marks, Node, Text, Word};
 use owned::OwnedTexts;
 use tape::Tape;
 
-/// How many lists and objects may be open inside each other; deeper documents are refused, as by Go's decoder.
+/// Maximum nesting depth of lists and objects, as in Go's decoder. Deeper documents are rejected.
 pub const MAX_DEPTH: usize = 10_000;
 
 /// The JSON type of a node.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ValueKind {
-    /// `null`, and anything that is not there.
+    /// `null`, and any absent value.
     Null,
     /// `true` or `false`.
     Bool,
@@ -58,9 +58,9 @@ pub enum ValueKind {
 /// Bytes of the source a node came from; the end is exclusive.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Span {
-    /// First byte.
+    /// Offset of the first byte.
     pub start: u32,
-    /// One past the last byte.
+    /// Offset after the last byte.
     pub end: u32,
 }
 
@@ -94,7 +94,8 @@ fn same_bytes(one: &[u8], other: &[u8]) -> bool {
     }
 }
 
-/// Which reader made the document: raw JSON can be quoted from the source only if the source is JSON.
+/// The syntax that the document was read from. Raw JSON can be quoted from the source only if the source is
+/// JSON.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Syntax {
     /// The source is JSON text.
@@ -109,10 +110,10 @@ pub struct Doc<'a> {
     source: &'a str,
     syntax: Syntax,
     nodes: Tape,
-    /// Texts that are not in the source as they are.
+    /// Texts that the source contains only in another form, such as escaped strings.
     owned: OwnedTexts,
-    /// True if a JSON reader made it and nothing was changed since, so that every value is what its span of the source
-    /// says.
+    /// True if the document was read from JSON and has not been changed, so that every value equals its span
+    /// of the source.
     verbatim: bool,
 }
 
@@ -131,12 +132,12 @@ impl<'a> Doc<'a> {
         Value { doc: self, at: index }
     }
 
-    /// Gives back the memory that it has in reserve: for a document that is kept.
+    /// Releases unused memory, for a document that is kept.
     pub fn shrink(&mut self) {
         self.nodes.shrink();
     }
 
-    /// How many bytes the document takes in memory, without its source.
+    /// Memory used by the document in bytes, without its source.
     pub fn bytes_kept(&self) -> usize {
         size_of::<Doc<'_>>() + self.nodes.capacity() * size_of::<Node>() + self.owned.bytes_kept()
     }
@@ -425,7 +426,7 @@ impl<'d> Value<'d> {
         self.as_key().is(name)
     }
 
-    /// This value as a [`Key`], which compares quickly with many names.
+    /// Converts a key to [`Key`], which can be compared quickly with many names.
     #[inline]
     pub fn as_key(self) -> Key<'d> {
         Key::new(self, self.node().map_or(0, |node| node.name))
@@ -436,7 +437,7 @@ impl<'d> Value<'d> {
         self.node().map_or(0, |node| (node.next - self.at) as usize)
     }
 
-    /// This value and everything in it, keys included, in document order.
+    /// Iterates over this value and everything in it, including keys, in document order.
     pub fn descendants(self) -> impl Iterator<Item = Value<'d>> {
         let end = self.node().map_or(self.at, |node| node.next);
         (self.at..end).map(move |at| Value { doc: self.doc, at })

@@ -1,45 +1,47 @@
-//! Where something is in an object: [`Path`] on the stack while walking, [`FieldPath`] owned in a finding.
+//! Paths of fields in an object: [`Path`] on the stack while walking, [`FieldPath`] owned in a finding.
 //!
-//! A path prints in three ways. The user's path leads through the file as written. The API server validates the internal
-//! *hub* version, so its paths differ: they lack `basic` of v1beta1 and have `exactly`. Declarative validation prints the
-//! *native* path of the request's version. Each segment knows where it appears; no strings are rewritten.
+//! A path prints in three ways. The user's path leads through the file as written. The API server validates the
+//! internal *hub* version, so its paths differ: they lack `basic` of v1beta1 and have `exactly`. Declarative
+//! validation prints the *native* path of the request's version. Each segment knows where it appears; no strings are
+//! rewritten.
 //!
 //! Invariant: walking costs no allocation; [`Path::owned`] is the only place that copies.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-/// One step of a path that is still being walked.
+/// A segment of a path, used while a document is walked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Segment<'a> {
-    /// The start of the object.
+    /// The root of the object.
     Root,
-    /// `.name`, in every printing.
+    /// A field `.name`, printed in every style.
     Field(&'a str),
-    /// `.name` in the file and in native paths, not in hub paths: `basic`.
+    /// A field printed in the user's path and in native paths, but not in hub paths, such as `basic`.
     WireField(&'a str),
-    /// `.name` in hub paths only: `exactly` for a v1beta1 request.
+    /// A field printed only in hub paths, such as `exactly` for a v1beta1 request.
     HubField(&'a str),
-    /// `.name` only for the user: what the server's path leaves out.
+    /// A field printed only in the user's path, because the server omits it.
     UserField(&'a str),
-    /// `[i]`, in every printing.
+    /// A list index `[i]`, printed in every style.
     Index(usize),
-    /// `[i]` only for the user.
+    /// A list index printed only in the user's path.
     UserIndex(usize),
-    /// `[from]` for the user, `[to]` for the server, which has removed what was before.
+    /// A list index that is `[from]` in the user's path and `[to]` in the server's, because the server
+    /// removed earlier items.
     Moved {
         /// The index in the file.
         from: usize,
-        /// The index that is left.
+        /// The index after the removal.
         to: usize,
     },
-    /// `[key]`; the server shortens keys longer than the limit (0: never).
+    /// A map key `[key]`. The server shortens keys longer than the limit (0: never).
     Key(&'a str, usize),
-    /// `[key]` only for the user.
+    /// A map key printed only in the user's path.
     UserKey(&'a str),
 }
 
-/// A path being walked: 40 bytes on the stack, parents borrowed.
+/// A path during a walk: 40 bytes on the stack, with borrowed parents.
 #[derive(Clone, Copy, Debug)]
 pub struct Path<'a> {
     parent: Option<&'a Path<'a>>,
@@ -47,20 +49,20 @@ pub struct Path<'a> {
 }
 
 impl<'a> Path<'a> {
-    /// The object itself.
+    /// The path of the root object.
     pub const ROOT: Path<'static> = Path { parent: None, seg: Segment::Root };
 
-    /// This path with one more step.
+    /// Appends a segment.
     pub const fn then(&'a self, seg: Segment<'a>) -> Path<'a> {
         Path { parent: Some(self), seg }
     }
 
-    /// `.name`
+    /// Appends the field `.name`.
     pub const fn field(&'a self, name: &'a str) -> Path<'a> {
         self.then(Segment::Field(name))
     }
 
-    /// Calls `visit` with this path followed by `fields`.
+    /// Calls `visit` with this path extended by `fields`.
     pub fn descend(&self, fields: &[&str], visit: &mut dyn FnMut(&Path<'_>)) {
         match fields.split_first() {
             Some((step, rest)) => self.field(step).descend(rest, visit),
@@ -68,27 +70,27 @@ impl<'a> Path<'a> {
         }
     }
 
-    /// `[i]`
+    /// Appends the list index `[i]`.
     pub const fn index(&'a self, index: usize) -> Path<'a> {
         self.then(Segment::Index(index))
     }
 
-    /// `[key]`, printed whole everywhere.
+    /// Appends a map key `[key]`, which is never shortened.
     pub const fn key(&'a self, key: &'a str) -> Path<'a> {
         self.then(Segment::Key(key, 0))
     }
 
-    /// `[key]`, shortened by the server beyond `limit` bytes.
+    /// Appends a map key `[key]`, which the server shortens beyond `limit` bytes.
     pub const fn short_key(&'a self, key: &'a str, limit: usize) -> Path<'a> {
         self.then(Segment::Key(key, limit))
     }
 
-    /// This path with a step `[key]` that only the user's path shows.
+    /// Appends a map key `[key]` that appears only in the user's path, not in the API server's.
     pub const fn own_key(&'a self, key: &'a str) -> Path<'a> {
         self.then(Segment::UserKey(key))
     }
 
-    /// This path with a step `[i]` that only the user's path shows.
+    /// Appends a list index `[i]` that appears only in the user's path, not in the API server's.
     pub const fn own_index(&'a self, index: usize) -> Path<'a> {
         self.then(Segment::UserIndex(index))
     }
@@ -110,7 +112,7 @@ impl<'a> Path<'a> {
         }
     }
 
-    /// A copy that outlives the walk.
+    /// An owned copy of the path.
     pub fn owned(&self) -> FieldPath {
         let depth = std::iter::successors(Some(self), |path| path.parent).count();
         let mut steps = Vec::with_capacity(depth);
@@ -126,15 +128,15 @@ impl<'a> Path<'a> {
     }
 }
 
-/// One step of an owned path.
+/// A segment of an owned path.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Step {
-    /// What the step is.
+    /// The field, key or index of the segment.
     pub name: Name,
     visibility: Visibility,
 }
 
-/// The name of a step.
+/// The field, key or index of a path segment.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Name {
     /// A list index.
@@ -145,7 +147,7 @@ pub enum Name {
     Key(Box<str>),
 }
 
-/// [`Name`], borrowed.
+/// A borrowed [`Name`].
 #[derive(Clone, Copy, Debug)]
 pub enum StepName<'a> {
     Index(usize),
@@ -153,7 +155,7 @@ pub enum StepName<'a> {
     Key(&'a str),
 }
 
-/// For which audiences a step is printed.
+/// The path styles in which a segment is printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Visibility {
     Everywhere { limit: usize },
@@ -163,19 +165,19 @@ enum Visibility {
     Moved { to: usize },
 }
 
-/// Who a path is printed for.
+/// The reader for whom a path is printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PathStyle {
-    /// The user: the way through the file.
+    /// The user's path in the file.
     User,
-    /// The API server's hand-written validation.
+    /// The path of the API server's hand-written validation.
     Hub,
-    /// The API server's declarative validation.
+    /// The path of the API server's declarative validation.
     Native,
 }
 
 impl Step {
-    /// An owned copy of a step; `None` for the root.
+    /// Converts a segment to an owned one; `None` for the root.
     fn of(seg: Segment<'_>) -> Option<Step> {
         let (name, visibility) = match seg {
             Segment::Root => return None,
@@ -194,7 +196,7 @@ impl Step {
         Some(Step { name, visibility })
     }
 
-    /// True if the step is printed for that audience.
+    /// True if the segment is printed in this style.
     fn is_visible_to(&self, audience: PathStyle) -> bool {
         match self.visibility {
             Visibility::Everywhere { .. } | Visibility::Moved { .. } => true,
@@ -221,7 +223,7 @@ fn truncated(name: &str) -> Cow<'_, str> {
     Cow::Owned([name.get(..head).unwrap_or_default(), "…", name.get(tail..).unwrap_or_default()].concat())
 }
 
-/// A path that outlives the walk. Ordered as it prints: fields by name, indexes by number.
+/// An owned path. Paths are sorted as they are printed: fields by name, indices by number.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FieldPath {
     steps: Vec<Step>,
@@ -244,7 +246,7 @@ impl FieldPath {
         }
     }
 
-    /// About how many bytes the printed path has.
+    /// Approximate length in bytes of the printed path.
     pub fn bytes(&self) -> usize {
         let step = |step: &Step| match &step.name {
             Name::Index(_) => 4,
@@ -291,8 +293,8 @@ impl FieldPath {
         out
     }
 
-    /// This path without the field `field` right after `prefix`. `None` if the path does not begin with `prefix` and
-    /// that field.
+    /// Removes the field `field` that follows `prefix`. Returns `None` if the path does not begin with
+    /// `prefix` and this field.
     pub fn without_step(&self, prefix: &FieldPath, field: &str) -> Option<FieldPath> {
         let visible = |(_, step): &(usize, &Step)| step.is_visible_to(PathStyle::User);
         let mut steps = self.steps.iter().enumerate().filter(visible);
@@ -305,7 +307,7 @@ impl FieldPath {
         Some(rest)
     }
 
-    /// This path with the steps of `prefix`, such as a list's `items[i]`, before it.
+    /// Prepends the segments of `prefix`, such as a list's `items[i]`.
     #[must_use]
     pub fn within(mut self, prefix: &Path<'_>) -> FieldPath {
         let mut steps = prefix.owned().steps;

@@ -1,8 +1,8 @@
-//! The one way to say that something is wrong with an object.
+//! Findings: problems in an object.
 //!
-//! A finding states a fact: which rule, where, what kind of fault, which value, and what would be accepted. It has no
-//! level (policy's word), no position (a function of document and path, asked only when there is something to
-//! print), no file, and it does not serialise.
+//! A finding states a fact: the rule, the path, the error type, the value, and what would be accepted. It has no
+//! level (which policies set), no position (which is computed from the document and the path when it is printed), no
+//! file, and it is not serialized.
 //!
 //! Invariant: [`Finding::body`] is byte for byte what the API server prints after the path.
 
@@ -22,39 +22,39 @@ use std::fmt;
 
 use crate::field::FieldPath;
 
-/// Kinds of fault, those of the Kubernetes API.
+/// Error types of the Kubernetes API (`field.ErrorType`).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum ErrorType {
-    /// A value must be there.
+    /// A required value is missing.
     Required,
     /// The value is malformed.
     Invalid,
-    /// Not one of the known values.
+    /// The value is not one of the supported values.
     NotSupported,
-    /// Given before.
+    /// The value is a duplicate.
     Duplicate,
-    /// May not be set here.
+    /// The field must not be set.
     Forbidden,
-    /// Names something that is not there.
+    /// The value refers to something that does not exist.
     NotFound,
-    /// Too many bytes or characters.
+    /// The value has too many bytes or characters.
     TooLong,
-    /// Too few characters.
+    /// The string has too few characters.
     TooShort,
-    /// Too many items.
+    /// The list has too many items.
     TooMany,
-    /// Too few items.
+    /// The list has too few items.
     TooFew,
-    /// Of the wrong JSON type.
+    /// The value has the wrong JSON type.
     TypeInvalid,
-    /// The server could not decide.
+    /// The server failed internally.
     Internal,
-    /// Not a fault: tells how many more findings there were and were left out.
+    /// Not an error: states the number of findings that were omitted.
     LeftOut,
 }
 
 impl ErrorType {
-    /// The API's word in `status.details.causes[].reason`.
+    /// The reason in `status.details.causes[].reason`.
     pub fn cause(self) -> &'static str {
         match self {
             ErrorType::Required => "FieldValueRequired",
@@ -72,7 +72,7 @@ impl ErrorType {
         }
     }
 
-    /// The words that the API server's message begins with.
+    /// The beginning of the API server's message.
     fn message_prefix(self) -> &'static str {
         match self {
             ErrorType::Required => "Required value",
@@ -89,7 +89,7 @@ impl ErrorType {
         }
     }
 
-    /// Whether the API server's message of this type shows the value.
+    /// True if the API server's message for this error type includes the value.
     pub fn shows_value(self) -> bool {
         !matches!(
             self,
@@ -103,27 +103,27 @@ impl ErrorType {
     }
 }
 
-/// The offending value, kept as the server would print it.
+/// The invalid value, as the server would print it.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum BadValue {
-    /// Not shown.
+    /// The value is not shown.
     Omitted,
-    /// `null`
+    /// The value `null`.
     Null,
     /// A plain Go string, printed with `%q`.
     Str(Box<str>),
-    /// Anything Go prints through `encoding/json`; already JSON text.
+    /// A value that Go prints with `encoding/json`, as JSON text.
     Json(Box<str>),
-    /// A number.
+    /// An integer.
     Int(i64),
-    /// How many there are of what may be there `limit` times. Only the count is printed.
+    /// A number of items that exceeds a limit. Only the number is printed.
     Excess {
-        /// How many there are.
+        /// Actual number of items.
         count: usize,
-        /// How many there may be.
+        /// Maximum number of items.
         limit: usize,
     },
-    /// A bool.
+    /// A boolean.
     Bool(bool),
 }
 
@@ -140,13 +140,13 @@ impl BadValue {
         BadValue::Json(json.into())
     }
 
-    /// A number of items; the largest `i64` if it is larger.
+    /// A number of items, at most the largest `i64`.
     pub fn count(n: usize) -> BadValue {
         BadValue::Int(i64::try_from(n).unwrap_or(i64::MAX))
     }
 }
 
-/// A plain Go string.
+/// Converts text to a plain Go string.
 impl From<&str> for BadValue {
     fn from(text: &str) -> BadValue {
         BadValue::str(text)
@@ -167,39 +167,41 @@ impl fmt::Display for BadValue {
     }
 }
 
-/// Something wrong with an object. Ordered by path, then rule: the order of the fields is the order of reports.
+/// A problem in an object. Findings are sorted by path, then by rule.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Finding {
-    /// Where, as the user wrote it.
+    /// Path in the user's file.
     pub at: FieldPath,
-    /// Which rule says so.
+    /// The rule that reports the finding.
     pub rule: RuleId,
-    /// What kind of fault.
+    /// Error type.
     pub kind: ErrorType,
-    /// The value.
+    /// The invalid value.
     pub value: BadValue,
-    /// What would be accepted.
+    /// The accepted values, or another explanation.
     pub detail: Cow<'static, str>,
-    /// The path the API server prints, where it is another.
+    /// The path that the API server prints, if it differs.
     pub server_at: Option<String>,
-    /// Related paths: "first defined here".
+    /// Related paths, such as the first definition of a duplicate.
     pub also: Vec<FieldPath>,
-    /// Whether it is about the field's key and not its value (unknown fields, duplicate keys).
+    /// True if the finding is about the key, not the value of the field, as for unknown fields and duplicate
+    /// keys.
     pub on_key: bool,
-    /// A hint for people beyond the server's words: "did you mean …".
+    /// A hint for users in addition to the server's message, such as "did you mean …".
     pub help: Option<Cow<'static, str>>,
-    /// The detail in fewer words, for warnings of the webhook.
+    /// A shorter detail for webhook warnings.
     pub short: Option<Cow<'static, str>>,
-    /// Why a policy says so and whom to ask, for a second warning of the webhook.
+    /// Reason and contact of the policy, for a second warning of the webhook.
     pub advice: Option<Cow<'static, str>>,
-    /// When the policy that now only warns starts to deny, in RFC 3339; the detail says so as well.
+    /// The time, in RFC 3339 format, from which a policy that currently warns will deny. The detail contains
+    /// it as well.
     pub denied_from: Option<Box<str>>,
-    /// How to mend it, where there is exactly one right answer.
+    /// The fix, if exactly one is correct.
     pub fix: Option<Box<Fix>>,
 }
 
 impl Finding {
-    /// A finding with nothing optional: no related paths, no help, and a server that prints the user's path.
+    /// Creates a finding without related paths and help, for which the server prints the user's path.
     pub fn new(
         rule: RuleId,
         at: FieldPath,
@@ -225,15 +227,15 @@ impl Finding {
         }
     }
 
-    /// True if both have the same path, rule, kind, value and detail. Such findings are merged, whatever path the
-    /// server prints.
+    /// True if path, rule, error type, value and detail are equal. Such findings are merged, even if the
+    /// server prints different paths.
     pub fn states_same_fact(&self, other: &Finding) -> bool {
         (&self.at, self.rule, self.kind, &self.value, &self.detail)
             == (&other.at, other.rule, other.kind, &other.value, &other.detail)
     }
 
-    /// What the API server prints after the path: `Unsupported value: "X": supported values: …`. Messages for people are
-    /// those of the engine's `Diagnostic`, which knows whose words they are in.
+    /// Returns the API server's message after the path: `Unsupported value: "X": supported values: …`. For
+    /// messages to users, see `Diagnostic` in the engine.
     pub fn body(&self) -> String {
         use fmt::Write as _;
         if self.kind == ErrorType::LeftOut {

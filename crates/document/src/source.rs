@@ -1,11 +1,11 @@
 //! Manifests: YAML and JSON → documents, and from a field path back to line and column.
 //!
-//! [`documents`] yields the documents of a text one by one, each borrowing from it; [`list::objects`] yields the objects of
-//! each. Pure: `files` reads the texts. Nothing here checks an object; what cannot be read at all is an [`InputError`],
-//! what can is a [`Document`].
+//! [`documents`] yields the documents of a text one by one, each borrowing from it; [`list::objects`] yields the
+//! objects of each. Pure: `files` reads the texts. Nothing here checks an object; what cannot be read at all is an
+//! [`InputError`], what can is a [`Document`].
 //!
-//! Invariant: positions are not stored. They are computed from text, document and path ([`Document::locate`]), and the
-//! line index is built on first use.
+//! Invariant: positions are not stored. They are computed from text, document and path ([`Document::locate`]), and
+//! the line index is built on first use.
 
 mod alias;
 mod comments;
@@ -39,13 +39,13 @@ pub use text::decode;
 pub struct InputError {
     /// The file as the user named it.
     pub file: String,
-    /// Line of the fault.
+    /// Line of the error, counted from 1.
     pub line: usize,
-    /// Column of the fault, in characters.
+    /// Column of the error in characters, counted from 1.
     pub column: usize,
-    /// Byte offset of the fault in the file's text.
+    /// Byte offset of the error in the file.
     pub at: usize,
-    /// What is wrong.
+    /// Error message.
     pub message: String,
 }
 
@@ -78,7 +78,7 @@ impl InputError {
     }
 }
 
-/// For people: the name of the file is one line, whatever it is.
+/// Formats the error for users, with control characters in the file name replaced.
 impl std::fmt::Display for InputError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let file = tollgate_formats::sanitize::line(&self.file);

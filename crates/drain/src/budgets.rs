@@ -1,17 +1,17 @@
-//! PodDisruptionBudgets, as far as a drain reads them: whom they select, and how many disruptions they allow.
+//! The PodDisruptionBudgets of a cluster: the pods that they select, and the number of disruptions that they allow.
 
 use crate::outcome::Budget;
 use tollgate_document::doc::Value;
 use tollgate_forecast::nodes::selects;
 use tollgate_forecast::{ObjectKind, State, StoredObject};
 
-/// The budgets of a cluster.
+/// The PodDisruptionBudgets (PDBs) of a cluster.
 pub(crate) struct Budgets<'d> {
     budgets: Vec<(Budget, Value<'d>)>,
 }
 
 impl<'d> Budgets<'d> {
-    pub(crate) fn of(state: &State<'d>) -> Budgets<'d> {
+    pub(crate) fn from_state(state: &State<'d>) -> Budgets<'d> {
         let budgets = state.of_kind(ObjectKind::PodDisruptionBudget).iter();
         let mut budgets: Vec<_> =
             budgets.map(|object| (read(object), object.value.get("spec").get("selector"))).collect();
@@ -21,31 +21,32 @@ impl<'d> Budgets<'d> {
         Budgets { budgets }
     }
 
-    pub(crate) fn get(&self, place: usize) -> Option<&Budget> {
-        self.budgets.get(place).map(|(budget, _)| budget)
+    pub(crate) fn get(&self, index: usize) -> Option<&Budget> {
+        self.budgets.get(index).map(|(budget, _)| budget)
     }
 
-    /// The places of the budgets that the Eviction API compares an eviction of the pod with, by namespace and name. It
-    /// asks none for a pod that has not started or has ended.
+    /// Indices of the PDBs that the Eviction API checks for the pod, by namespace and name. Pods that have
+    /// not started or have ended are not checked.
     // upstream v1.37 registry/core/pod/storage/eviction.go canIgnorePDB
-    pub(crate) fn of_pod(&self, pod: StoredObject<'_>) -> Vec<usize> {
+    pub(crate) fn budgets_for_pod(&self, pod: StoredObject<'_>) -> Vec<usize> {
         if matches!(pod.value.get("status").get("phase").str(), "Pending" | "Succeeded" | "Failed") {
             return Vec::new();
         }
         let labels = pod.value.get("metadata").get("labels");
         let own = self.budgets.iter().enumerate();
         let own = own.filter(|(_, (budget, _))| budget.namespace == pod.namespace());
-        own.filter(|(_, (_, selector))| selects(*selector, labels)).map(|(place, _)| place).collect()
+        own.filter(|(_, (_, selector))| selects(*selector, labels)).map(|(index, _)| index).collect()
     }
 }
 
 impl Budget {
-    /// The namespace and the name, as in `inference/chat`.
+    /// Namespace and name, such as `inference/chat`.
     pub(crate) fn path(&self) -> String {
         format!("{}/{}", self.namespace, self.name)
     }
 
-    /// How many of its pods a wave can have. A budget that allows none at the moment is waited for, pod by pod.
+    /// Maximum number of its pods in one wave. If the PDB currently allows no disruption, its pods are
+    /// evicted one at a time.
     pub(crate) fn allowed_in_wave(&self) -> usize {
         usize::try_from(self.allowed.max(1).min(self.allowed_at_best)).unwrap_or_default()
     }

@@ -1,10 +1,11 @@
-//! Which movers have room: plays the drain, leaves out those that do not fit, and plays it again until all fit.
+//! Determines which movers fit: simulates the drain, removes movers whose replacement does not fit, and repeats until
+//! all fit.
 //!
-//! Each round leaves out at least one mover, and the first rounds only those that cannot fit, so that two that compete for
-//! one place do not both stay.
+//! Each round removes at least one mover. The first rounds remove only those that can never fit, so that of two
+//! movers that compete for a device one can still move.
 //!
-//! Invariant: at the end, the replacement of every mover fits in all courses of a forecast in which exactly these movers
-//! leave, and is on no selected device; others move only by the options of the user.
+//! Invariant: in the end, the replacement of every mover fits in all simulated runs in which exactly these movers
+//! leave, and uses no selected device. Other pods move only if the user's options allow it.
 
 use crate::budgets::Budgets;
 use crate::outcome::StayReason;
@@ -20,32 +21,33 @@ use std::fmt::Write as _;
 use tollgate_document::doc::Doc;
 use tollgate_forecast::{Forecast, Origin, Placement, Plan, PodForecast, PodOutcome, Step, StoredObject};
 
-/// From the longest grace period of a wave to the next wave: Jobs make new pods some seconds later.
+/// Seconds between the longest grace period of a wave and the next wave. Jobs need some seconds to create new
+/// pods.
 const AFTER_GRACE_SECONDS: i64 = 30;
 
-/// After so many rounds, all that do not fit are left out at once.
+/// After this number of rounds, all movers that do not fit are removed from the plan at once.
 const GENTLE_ROUNDS: usize = 4;
 
-/// What remains to be done about a mover.
+/// Whether a mover stays in the plan.
 #[derive(Clone, Debug)]
-pub(crate) enum Fit {
+pub(crate) enum MoverDecision {
     Moves,
-    /// It stays, because of the pod at this place.
+    /// The pods stay. The number is the index of the pod that causes it.
     Stays(Stay, usize),
 }
 
-/// A mover that does not fit.
+/// A mover whose replacement does not fit.
 struct Misfit {
     mover: usize,
     stay: Stay,
-    /// The pod that does not fit.
+    /// Index of the pod that does not fit.
     pod: usize,
-    /// It may fit after others are left out.
+    /// True if it may fit after other movers are removed from the plan.
     may_fit: bool,
 }
 
-/// What is played.
-pub(crate) struct Fitting<'a, 'p, 'd> {
+/// Input of the simulated drain.
+pub(crate) struct FitSimulation<'a, 'p, 'd> {
     pub(crate) input: &'a PlanInput<'a, 'd>,
     pub(crate) rules: &'p [Doc<'p>],
     pub(crate) selection: &'a Selection<'a>,
@@ -54,36 +56,36 @@ pub(crate) struct Fitting<'a, 'p, 'd> {
     pub(crate) budgets: &'a Budgets<'d>,
 }
 
-/// What the rounds end with.
-pub(crate) struct Fitted {
-    pub(crate) fits: Vec<Fit>,
+/// Result of the simulated rounds.
+pub(crate) struct FitResult {
+    pub(crate) fits: Vec<MoverDecision>,
     pub(crate) waves: Vec<MoverWave>,
-    /// The nodes that replacements of pods go to, the most frequent first.
+    /// For each moving pod, the nodes of its replacement, most frequent first.
     pub(crate) nodes: BTreeMap<usize, Vec<String>>,
 }
 
-impl<'d> Fitting<'_, '_, 'd> {
-    /// Plays until all that move fit.
-    pub(crate) fn play(&self, movers: &mut [Mover]) -> Fitted {
+impl<'d> FitSimulation<'_, '_, 'd> {
+    /// Simulates the drain repeatedly and removes movers from the plan until every replacement fits.
+    pub(crate) fn drop_movers_until_all_fit(&self, movers: &mut [Mover]) -> FitResult {
         let options = self.input.request.options;
-        let mut fits: Vec<Fit> = movers.iter().map(|_| Fit::Moves).collect();
+        let mut fits: Vec<MoverDecision> = movers.iter().map(|_| MoverDecision::Moves).collect();
         let mut nodes = BTreeMap::new();
         for round in 0.. {
-            let is_moving = |place: usize| matches!(fits.get(place), Some(Fit::Moves));
+            let is_moving = |index: usize| matches!(fits.get(index), Some(MoverDecision::Moves));
             let planned = waves(movers, &is_moving, self.budgets, options.max_wave, self.input.is_first_wave);
             let mut misfits = if self.input.missing.is_empty() {
                 let forecast = self.forecast(movers, &planned);
-                let (misfits, found) = self.judge(movers, &is_moving, &forecast);
+                let (misfits, found) = self.find_misfits(movers, &is_moving, &forecast);
                 nodes = found;
                 misfits
             } else {
                 self.all_unknown(movers, &is_moving)
             };
             if misfits.is_empty() {
-                return Fitted { fits, waves: planned, nodes };
+                return FitResult { fits, waves: planned, nodes };
             }
             if round < GENTLE_ROUNDS {
-                keep_contested(&mut misfits);
+                defer_contested(&mut misfits);
             }
             for misfit in misfits {
                 let is_unknown =
@@ -92,21 +94,22 @@ impl<'d> Fitting<'_, '_, 'd> {
                     Some(mover) if options.move_unknown && is_unknown => mover.kind = MoverKind::Alone,
                     _ => {
                         if let Some(fit) = fits.get_mut(misfit.mover) {
-                            *fit = Fit::Stays(misfit.stay, misfit.pod);
+                            *fit = MoverDecision::Stays(misfit.stay, misfit.pod);
                         }
                     }
                 }
             }
         }
-        Fitted { fits, waves: Vec::new(), nodes }
+        FitResult { fits, waves: Vec::new(), nodes }
     }
 
-    /// Closes the devices and evicts the movers wave by wave, each after the pods of the one before are gone. Those that move alone come last and take nothing from the
-    /// others, so they are not played.
+    /// Simulates the drain: creates the rules, then evicts the movers wave by wave, each wave after the pods
+    /// of the previous one are gone. Movers of kind `Alone` are omitted, because they come last and do not
+    /// affect the others.
     fn forecast(&self, movers: &[Mover], planned: &[MoverWave]) -> Forecast {
         let mut steps: Vec<Step<'_>> = self.rules.iter().map(|rule| Step::Apply(rule.root())).collect();
         for wave in planned {
-            let moved = wave.movers.iter().filter_map(|place| movers.get(*place));
+            let moved = wave.movers.iter().filter_map(|index| movers.get(*index));
             let moved = moved.filter(|mover| mover.kind != MoverKind::Alone);
             let mut grace = 0;
             for mover in moved {
@@ -125,21 +128,22 @@ impl<'d> Fitting<'_, '_, 'd> {
     }
 
     fn pods_of<'m>(&'m self, mover: &'m Mover) -> impl Iterator<Item = StoredObject<'d>> + 'm {
-        mover.pods.iter().filter_map(|place| self.pods.get(*place)).map(|pod| pod.pod)
+        mover.pods.iter().filter_map(|index| self.pods.get(*index)).map(|pod| pod.pod)
     }
 
     fn unit_of(&self, mover: &Mover) -> Option<&Unit<'d>> {
         self.units.iter().find(|unit| mover.pods.iter().any(|pod| unit.pods.contains(pod)))
     }
 
-    /// Every mover that is not yet known to move anyway.
+    /// A misfit with the reason Unknown for every mover except those that move anyway. Used if the cluster
+    /// state is incomplete.
     fn all_unknown(&self, movers: &[Mover], is_moving: &dyn Fn(usize) -> bool) -> Vec<Misfit> {
-        let moving = movers.iter().enumerate().filter(|(place, _)| is_moving(*place));
+        let moving = movers.iter().enumerate().filter(|(index, _)| is_moving(*index));
         let moving = moving.filter(|(_, mover)| mover.kind != MoverKind::Alone);
-        let stay = unknown(&self.input.missing.join("; "));
+        let stay = unknown_outcome(&self.input.missing.join("; "));
         moving
-            .map(|(place, mover)| Misfit {
-                mover: place,
+            .map(|(index, mover)| Misfit {
+                mover: index,
                 stay: stay.clone(),
                 pod: mover.pods.first().copied().unwrap_or_default(),
                 may_fit: false,
@@ -147,8 +151,8 @@ impl<'d> Fitting<'_, '_, 'd> {
             .collect()
     }
 
-    /// The movers that do not fit, and the nodes of the pods that do.
-    fn judge(
+    /// The movers that do not fit, and the nodes of the replacements that do.
+    fn find_misfits(
         &self,
         movers: &[Mover],
         is_moving: &dyn Fn(usize) -> bool,
@@ -161,8 +165,8 @@ impl<'d> Fitting<'_, '_, 'd> {
             }
         }
         let (mut misfits, mut nodes) = (Vec::new(), BTreeMap::new());
-        for (place, mover) in movers.iter().enumerate() {
-            if !is_moving(place) || mover.kind == MoverKind::Alone {
+        for (index, mover) in movers.iter().enumerate() {
+            if !is_moving(index) || mover.kind == MoverKind::Alone {
                 continue;
             }
             let restarted = self.unit_of(mover).into_iter().flat_map(|unit| &unit.restarted);
@@ -176,14 +180,14 @@ impl<'d> Fitting<'_, '_, 'd> {
                         if self.pods.get(pod).is_some_and(|known| known.pod.name() == object.name()) {
                             nodes.insert(pod, nodes_of(&found.placements));
                         }
-                        self.misfit(mover, found, forecast.samples)
+                        self.reason_not_to_fit(mover, found, forecast.samples)
                     }
-                    None => Some((not_made(), false)),
+                    None => Some((not_recreated(), false)),
                 };
                 if let Some((stay, may_fit)) = misfit {
                     // What can never fit decides about a unit.
                     if worst.as_ref().is_none_or(|worst| worst.may_fit && !may_fit) {
-                        worst = Some(Misfit { mover: place, stay, pod, may_fit });
+                        worst = Some(Misfit { mover: index, stay, pod, may_fit });
                     }
                 }
             }
@@ -192,14 +196,15 @@ impl<'d> Fitting<'_, '_, 'd> {
         (misfits, nodes)
     }
 
-    /// Why a replacement does not fit, and whether it may after others are left out.
-    fn misfit(&self, mover: &Mover, pod: &PodForecast, samples: u32) -> Option<(Stay, bool)> {
+    /// The reason why a replacement does not fit, and whether it may fit after other movers are removed.
+    fn reason_not_to_fit(&self, mover: &Mover, pod: &PodForecast, samples: u32) -> Option<(Stay, bool)> {
         let devices = pod.placements.iter().flat_map(|placement| &placement.place.claims);
         let mut devices = devices.flat_map(|claim| &claim.devices);
-        let back = devices.find(|device| self.selection.has(&device.driver, &device.pool, &device.device));
+        let back = devices
+            .find(|device| self.selection.selects_device(&device.driver, &device.pool, &device.device));
         if let Some(device) = back {
             let device = format!("{}/{}/{}", device.driver, device.pool, device.device);
-            return Some((self.comes_back(&device), false));
+            return Some((self.returns_to_device(&device), false));
         }
         if pod.evicted_again {
             return Some((evicted_again(), false));
@@ -210,14 +215,14 @@ impl<'d> Fitting<'_, '_, 'd> {
             _ if !is_replaced => None,
             PodOutcome::Pending => Some((no_room(pod), false)),
             PodOutcome::Sometimes => Some((fits_sometimes(pod, samples), true)),
-            PodOutcome::Unknown => Some((unknown(&pod.not_modelled.join(", ")), false)),
+            PodOutcome::Unknown => Some((unknown_outcome(&pod.not_modelled.join(", ")), false)),
             // Its StatefulSet waits for another pod, which may be left out.
             PodOutcome::NotRecreated if pod.explanation.is_some() => Some((no_room(pod), true)),
-            PodOutcome::NotRecreated => Some((not_made(), false)),
+            PodOutcome::NotRecreated => Some((not_recreated(), false)),
         }
     }
 
-    fn comes_back(&self, device: &str) -> Stay {
+    fn returns_to_device(&self, device: &str) -> Stay {
         let key = &self.input.request.key;
         let release = self.input.release;
         let features = release.semantics.features;
@@ -242,8 +247,9 @@ impl<'d> Fitting<'_, '_, 'd> {
     }
 }
 
-/// Keeps those in the plan that may fit without the others: if some can never fit, all of them; otherwise the first half.
-fn keep_contested(misfits: &mut Vec<Misfit>) {
+/// Removes from `misfits` the movers that get another round: all that may still fit, if others can never fit;
+/// otherwise the first half.
+fn defer_contested(misfits: &mut Vec<Misfit>) {
     if misfits.iter().any(|misfit| !misfit.may_fit) {
         misfits.retain(|misfit| !misfit.may_fit);
     } else {
@@ -252,7 +258,7 @@ fn keep_contested(misfits: &mut Vec<Misfit>) {
     }
 }
 
-/// The nodes of placements, the most frequent first.
+/// The nodes of the placements, most frequent first.
 fn nodes_of(placements: &[Placement]) -> Vec<String> {
     let mut courses: BTreeMap<&str, u32> = BTreeMap::new();
     for placement in placements {
@@ -281,7 +287,7 @@ fn fits_sometimes(pod: &PodForecast, samples: u32) -> Stay {
     Stay::new(StayReason::FitsSometimes, why, remedy)
 }
 
-fn unknown(what: &str) -> Stay {
+fn unknown_outcome(what: &str) -> Stay {
     let why = format!("Where its replacement goes is not known: {what}.");
     Stay::new(StayReason::Unknown, why, "Add --move-unknown to evict it alone, after all others.")
 }
@@ -295,7 +301,7 @@ fn evicted_again() -> Stay {
     )
 }
 
-fn not_made() -> Stay {
+fn not_recreated() -> Stay {
     Stay::new(
         StayReason::Other,
         "Its controller makes no new pod, because it is suspended, has failed or is gone.",

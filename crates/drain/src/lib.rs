@@ -1,10 +1,10 @@
-//! The plan of a drain: which rules close the devices, which pods move and in which waves, and which stay and why.
+//! Plans a drain: the rules that close devices, the pods that move in each wave, and the pods that stay and why.
 //!
-//! Everything is a function of its input: the objects of a cluster, what the user asked for, and a function that plays a
-//! forecast. Nothing is sent to a cluster here, and no clock is read.
+//! The crate is pure: its input is the objects of a cluster, the user's request, and a function that runs a forecast.
+//! It sends nothing to a cluster and reads no clock.
 //!
-//! Invariant: a pod is planned to move only if its replacement fits in all courses of a forecast, or if the user allows
-//! otherwise by name. Whatever stays has a reason and a remedy.
+//! Invariant: a pod moves only if its replacement fits in all simulated runs of a forecast, or if the user explicitly
+//! allows it. Every pod that stays has a reason and a remedy.
 
 mod budgets;
 mod fit;

@@ -1,6 +1,7 @@
-//! Whether a pod can be moved at all, as far as that does not depend on where its replacement goes.
+//! Checks whether a pod can be moved, independent of where its replacement would go.
 //!
-//! Each check returns why the pod stays. The first one that does decides, so those that no flag lifts come first.
+//! Each check returns the reason why the pod stays. The first reason counts, so those that no flag can override come
+//! first.
 
 use crate::budgets::Budgets;
 use crate::outcome::{Budget, StayReason};
@@ -13,14 +14,14 @@ use tollgate_document::doc::Value;
 use tollgate_engine::tolerance::{TaintFields, TolerationFields, matches};
 use tollgate_forecast::{ObjectKind, State, StoredObject, controller_reference, workload_of};
 
-/// Annotations that ask not to disrupt a pod, with the value that does.
+/// Annotations that ask not to disrupt a pod, each with the value that has this meaning.
 const DO_NOT_DISRUPT: [(&str, &str); 2] =
     [("karpenter.sh/do-not-disrupt", "true"), ("cluster-autoscaler.kubernetes.io/safe-to-evict", "false")];
 
-/// The annotation of a pod that stands for a static pod of a kubelet.
+/// Annotation of mirror pods, which represent static pods of a kubelet.
 const MIRROR: &str = "kubernetes.io/config.mirror";
 
-/// What the checks read.
+/// Cluster state and options that the checks use.
 pub(crate) struct Checks<'a, 'd> {
     pub(crate) state: &'a State<'d>,
     pub(crate) request: &'a DrainRequest,
@@ -29,25 +30,26 @@ pub(crate) struct Checks<'a, 'd> {
 }
 
 impl<'d> Checks<'_, 'd> {
-    /// Why the pod stays, whatever room there is; `None` if it can move.
-    pub(crate) fn stay(&self, pod: &PodUse<'d>, budgets: &[usize]) -> Option<Stay> {
-        let claims = || pod.claims.iter().filter_map(|place| self.held.get(*place));
+    /// The reason why the pod cannot be moved, independent of free devices; `None` if it can.
+    pub(crate) fn stay_reason(&self, pod: &PodUse<'d>, budgets: &[usize]) -> Option<Stay> {
+        let claims = || pod.claims.iter().filter_map(|index| self.held.get(*index));
         let (object, options) = (pod.pod, &self.request.options);
-        mirror(object)
-            .or_else(|| terminating(object))
-            .or_else(|| not_running(object))
-            .or_else(|| claims().find_map(pod_group_claim))
-            .or_else(|| claims().find_map(|held| self.named_claim(held)))
-            .or_else(|| claims().find_map(|held| self.tolerates(object, held)))
-            .or_else(|| daemon_set(object, options))
-            .or_else(|| no_controller(object, options))
-            .or_else(|| self.budgets(object, budgets))
-            .or_else(|| do_not_disrupt(object, options))
-            .or_else(|| empty_dir(object, options))
+        check_mirror_pod(object)
+            .or_else(|| check_terminating(object))
+            .or_else(|| check_not_running(object))
+            .or_else(|| claims().find_map(check_pod_group_claim))
+            .or_else(|| claims().find_map(|held| self.check_named_claim(held)))
+            .or_else(|| claims().find_map(|held| self.check_tolerations(object, held)))
+            .or_else(|| check_daemon_set(object, options))
+            .or_else(|| check_no_controller(object, options))
+            .or_else(|| self.check_budgets(object, budgets))
+            .or_else(|| check_do_not_disrupt(object, options))
+            .or_else(|| check_empty_dir(object, options))
     }
 
-    /// A claim that pods use by name, while a controller makes new ones.
-    fn named_claim(&self, held: &HeldClaim<'d>) -> Option<Stay> {
+    /// A claim that the pod references by name. A new pod of the same controller would use the old
+    /// allocation.
+    fn check_named_claim(&self, held: &HeldClaim<'d>) -> Option<Stay> {
         let is_named = |pod: StoredObject<'d>| {
             let mut references = Pod::of(pod.value).spec().resource_claims().iter();
             references.any(|reference: PodResourceClaim<'_>| {
@@ -72,8 +74,9 @@ impl<'d> Checks<'_, 'd> {
         Some(Stay::new(StayReason::NamedClaim, why, remedy))
     }
 
-    /// A toleration that lets a replacement have the devices again: in the claim, or in the template of the next one.
-    fn tolerates(&self, pod: StoredObject<'d>, held: &HeldClaim<'d>) -> Option<Stay> {
+    /// A toleration in the claim, or in the template of the next claim, that lets the replacement use the
+    /// drained devices again.
+    fn check_tolerations(&self, pod: StoredObject<'d>, held: &HeldClaim<'d>) -> Option<Stay> {
         let taint = TaintFields { key: &self.request.key, value: "", effect: "NoSchedule" };
         let tolerating = |claim: Claim<'d>, version: Version| {
             let in_spec = requests_of(claim, version).into_iter().flat_map(|(name, body)| {
@@ -87,7 +90,7 @@ impl<'d> Checks<'_, 'd> {
                         .iter()
                         .map(move |toleration| (result.request().to_owned(), toleration))
                 });
-            in_spec.chain(in_results).find(|(_, toleration)| matches(fields(*toleration), taint))
+            in_spec.chain(in_results).find(|(_, toleration)| matches(toleration_fields(*toleration), taint))
         };
         let template = template_of(pod, held.claim.name());
         let source = template.map(|name| format!("ResourceClaimTemplate {}/{name}", pod.namespace()));
@@ -105,16 +108,16 @@ impl<'d> Checks<'_, 'd> {
             "Request {name} of {object} tolerates the taint {}:NoSchedule, so its replacement can get these devices again.",
             self.request.key
         );
-        let place = source.unwrap_or_else(|| format!("the claims of pod {}", path(pod)));
+        let location = source.unwrap_or_else(|| format!("the claims of pod {}", path(pod)));
         let other_key =
             if toleration.key().is_empty() { "" } else { ", or use another taint key with --key" };
-        let remedy = format!("Remove the toleration from {place} and restart its pods{other_key}.");
+        let remedy = format!("Remove the toleration from {location} and restart its pods{other_key}.");
         Some(Stay::new(StayReason::Tolerates, why, remedy))
     }
 
-    /// PDBs that never let the pod go.
-    fn budgets(&self, pod: StoredObject<'d>, budgets: &[usize]) -> Option<Stay> {
-        let budgets: Vec<&Budget> = budgets.iter().filter_map(|place| self.budgets.get(*place)).collect();
+    /// PDBs that never allow an eviction of the pod.
+    fn check_budgets(&self, pod: StoredObject<'d>, budgets: &[usize]) -> Option<Stay> {
+        let budgets: Vec<&Budget> = budgets.iter().filter_map(|index| self.budgets.get(*index)).collect();
         let namespace = pod.namespace();
         if let [one, .., last] = budgets.as_slice() {
             let names: Vec<String> = budgets.iter().map(|budget| budget.path()).collect();
@@ -141,7 +144,7 @@ impl<'d> Checks<'_, 'd> {
     }
 }
 
-fn mirror(pod: StoredObject<'_>) -> Option<Stay> {
+fn check_mirror_pod(pod: StoredObject<'_>) -> Option<Stay> {
     annotations(pod).get(MIRROR).exists().then(|| {
         let node = node_of(pod);
         Stay::new(
@@ -152,7 +155,7 @@ fn mirror(pod: StoredObject<'_>) -> Option<Stay> {
     })
 }
 
-fn terminating(pod: StoredObject<'_>) -> Option<Stay> {
+fn check_terminating(pod: StoredObject<'_>) -> Option<Stay> {
     let since = pod.value.get("metadata").get("deletionTimestamp");
     since.exists().then(|| {
         let describe = format!("kubectl -n {} describe pod {}", pod.namespace(), pod.name());
@@ -164,8 +167,8 @@ fn terminating(pod: StoredObject<'_>) -> Option<Stay> {
     })
 }
 
-/// A pod that has ended, or that is not bound yet.
-fn not_running(pod: StoredObject<'_>) -> Option<Stay> {
+/// A pod that has ended or is not bound to a node yet.
+fn check_not_running(pod: StoredObject<'_>) -> Option<Stay> {
     let phase = pod.value.get("status").get("phase").str();
     if matches!(phase, "Succeeded" | "Failed") {
         let why = format!("It has ended (phase {phase}), and kube-controller-manager releases its claims.");
@@ -181,7 +184,7 @@ fn not_running(pod: StoredObject<'_>) -> Option<Stay> {
     })
 }
 
-fn pod_group_claim(held: &HeldClaim<'_>) -> Option<Stay> {
+fn check_pod_group_claim(held: &HeldClaim<'_>) -> Option<Stay> {
     let group = held.users.iter().find(|user| user.resource == "podgroups")?;
     let (namespace, name) = (held.claim.namespace(), group.name);
     let why = format!(
@@ -194,7 +197,7 @@ fn pod_group_claim(held: &HeldClaim<'_>) -> Option<Stay> {
     Some(Stay::new(StayReason::PodGroupClaim, why, remedy))
 }
 
-fn daemon_set(pod: StoredObject<'_>, options: &MoveOptions) -> Option<Stay> {
+fn check_daemon_set(pod: StoredObject<'_>, options: &MoveOptions) -> Option<Stay> {
     let owner = controller_reference(pod.value);
     let is_kept = is_daemon_pod(pod) && !options.daemon_set_pods;
     is_kept.then(|| {
@@ -210,7 +213,7 @@ fn daemon_set(pod: StoredObject<'_>, options: &MoveOptions) -> Option<Stay> {
     })
 }
 
-fn no_controller(pod: StoredObject<'_>, options: &MoveOptions) -> Option<Stay> {
+fn check_no_controller(pod: StoredObject<'_>, options: &MoveOptions) -> Option<Stay> {
     let is_kept = !has_controller(pod) && !options.without_controller;
     is_kept.then(|| {
         Stay::new(
@@ -221,7 +224,7 @@ fn no_controller(pod: StoredObject<'_>, options: &MoveOptions) -> Option<Stay> {
     })
 }
 
-fn do_not_disrupt(pod: StoredObject<'_>, options: &MoveOptions) -> Option<Stay> {
+fn check_do_not_disrupt(pod: StoredObject<'_>, options: &MoveOptions) -> Option<Stay> {
     let annotations = annotations(pod);
     let is_set = |(name, value): &(&str, &str)| annotations.get(name).str() == *value;
     let (name, value) = DO_NOT_DISRUPT.into_iter().filter(|_| !options.ignore_do_not_disrupt).find(is_set)?;
@@ -235,7 +238,7 @@ fn do_not_disrupt(pod: StoredObject<'_>, options: &MoveOptions) -> Option<Stay> 
     ))
 }
 
-fn empty_dir(pod: StoredObject<'_>, options: &MoveOptions) -> Option<Stay> {
+fn check_empty_dir(pod: StoredObject<'_>, options: &MoveOptions) -> Option<Stay> {
     let mut volumes = pod.value.get("spec").get("volumes").items();
     let is_on_disk = |volume: &Value<'_>| {
         let source = volume.get("emptyDir");
@@ -249,7 +252,7 @@ fn empty_dir(pod: StoredObject<'_>, options: &MoveOptions) -> Option<Stay> {
     ))
 }
 
-/// The template from which the claim was made for the pod.
+/// Name of the ResourceClaimTemplate from which the pod's claim was created.
 fn template_of<'d>(pod: StoredObject<'d>, claim: &str) -> Option<&'d str> {
     let pod = Pod::of(pod.value);
     let mut made = pod.status().resource_claim_statuses().iter();
@@ -260,7 +263,7 @@ fn template_of<'d>(pod: StoredObject<'d>, claim: &str) -> Option<&'d str> {
     (!template.is_empty()).then_some(template)
 }
 
-/// True if something makes the pod again.
+/// True if a controller recreates the pod.
 pub(crate) fn has_controller(pod: StoredObject<'_>) -> bool {
     !controller_reference(pod.value).get("kind").str().is_empty()
 }
@@ -277,7 +280,7 @@ fn annotations(pod: StoredObject<'_>) -> Value<'_> {
     pod.value.get("metadata").get("annotations")
 }
 
-/// The requests of a claim and their alternatives, with the names that allocation results give them.
+/// The requests of a claim and their alternatives, with the names that allocation results use.
 fn requests_of<'d>(claim: Claim<'d>, version: Version) -> Vec<(String, RequestBody<'d>)> {
     let mut all = Vec::new();
     for request in claim.spec().devices().requests().iter() {
@@ -289,7 +292,7 @@ fn requests_of<'d>(claim: Claim<'d>, version: Version) -> Vec<(String, RequestBo
     all
 }
 
-fn fields(toleration: Toleration<'_>) -> TolerationFields<'_> {
+fn toleration_fields(toleration: Toleration<'_>) -> TolerationFields<'_> {
     TolerationFields {
         key: toleration.key(),
         operator: toleration.operator(),

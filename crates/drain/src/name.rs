@@ -1,7 +1,7 @@
 //! The name of a rule: readable, and the same for the same driver, pool, device, key and effect.
 //!
-//! Names of objects allow less than keys and pools do and are limited in length, so a piece of a hash of the exact
-//! parts ends the name: two taints never share a rule by accident.
+//! Object names allow fewer characters than keys and pools and are limited in length, so the name ends with a hash of
+//! the exact parts: two taints never share a rule by accident.
 
 use std::fmt::Write as _;
 
@@ -9,11 +9,11 @@ use sha2::{Digest as _, Sha256};
 
 use tollgate_engine::impact::target::DeviceNames;
 
-/// Characters of a name before its hash: a name of an object has at most 253.
+/// Maximum length of a name before its hash. Object names have at most 253 characters.
 const MAX_READABLE_CHARS: usize = 200;
 
-/// The name of the rule that gives those devices a taint of that key. A rule without an effect keeps its name when it gets
-/// one, so only rules that are created with an effect are named after it.
+/// Name of the DeviceTaintRule that taints those devices with the key. A rule that is created without an
+/// effect keeps its name when it gets one; only rules created with an effect include it in their name.
 pub fn rule_name(target: &DeviceNames, key: &str, effect: &str) -> String {
     let DeviceNames { driver, pool, device } = target;
     let own_effect = (effect != "None").then_some(effect);

@@ -1,8 +1,8 @@
-//! What a user should know before a drain, besides the pods.
+//! Notes for the user about a drain, besides the pods.
 
 use tollgate_forecast::{ObjectKind, State, StoredObject};
 
-/// Notes about autoscalers, and about a state that cannot say which PDBs there are.
+/// Notes for the user about autoscalers, and about PDBs that are missing from the state.
 pub(crate) fn notes_of(state: &State<'_>) -> Vec<String> {
     let mut notes = Vec::new();
     let is_autoscaler = |deployment: &StoredObject<'_>| {

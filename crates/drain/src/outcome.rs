@@ -1,4 +1,4 @@
-//! What a plan says. Plain values without borrows; how they are written, as text or JSON, is not here.
+//! The contents of a plan, as plain values without borrows. Formatting as text or JSON is not part of this module.
 
 use std::fmt;
 use tollgate_engine::impact::target::DeviceNames;
@@ -7,23 +7,24 @@ use tollgate_forecast::WorkloadName;
 /// The plan of a drain.
 #[derive(Clone, PartialEq, Debug)]
 pub struct DrainPlan {
-    /// The rules that close the devices, one for each.
+    /// The DeviceTaintRules that close the devices, one for each selector.
     pub rules: Vec<PlannedRule>,
-    /// The devices that the rules select: published ones, and those that claims hold although no slice has them.
+    /// The devices that the rules select: published devices, and devices that claims hold although no slice
+    /// publishes them.
     pub devices: Vec<DeviceId>,
-    /// The pods that use these devices. Those that move come first, in the order in which they do.
+    /// The pods that use these devices. Pods that move come first, in the order of their waves.
     pub pods: Vec<PlannedPod>,
-    /// Places in `pods`, wave by wave. The first wave has one pod.
+    /// The waves, in order. The first wave has one pod.
     pub waves: Vec<Wave>,
-    /// Claims that hold selected devices and that no pod uses. Nothing that a drain does frees them.
+    /// Claims that hold selected devices and are used by no pod. A drain does not free them.
     pub claims_without_pods: Vec<ClaimHolder>,
-    /// What makes the drain take as many waves as it does, such as `PDB inference/chat`.
+    /// The workload or PDB that determines the number of waves, such as `PDB inference/chat`.
     pub dominated_by: Option<String>,
-    /// What else a user should know before the drain starts: targets that are left out, an autoscaler, partitions.
+    /// Other information for the user: omitted targets, autoscalers, partitions.
     pub notes: Vec<String>,
 }
 
-/// A device by driver, pool and name.
+/// Identifies a device by driver, pool and name.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct DeviceId {
     pub driver: String,
@@ -37,13 +38,13 @@ impl fmt::Display for DeviceId {
     }
 }
 
-/// A DeviceTaintRule of the drain.
+/// A DeviceTaintRule that the drain creates.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PlannedRule {
-    /// The name of the object.
+    /// Name of the DeviceTaintRule.
     pub name: String,
     pub selects: DeviceNames,
-    /// How many published devices it selects.
+    /// Number of published devices that the rule selects.
     pub published: usize,
 }
 
@@ -53,74 +54,74 @@ pub struct PlannedPod {
     pub namespace: String,
     pub name: String,
     pub uid: String,
-    /// Empty if it is not bound.
+    /// Empty if the pod is not bound.
     pub node: String,
-    /// `None` if nothing makes it again.
+    /// The workload that recreates the pod; `None` if there is none.
     pub workload: Option<WorkloadName>,
-    /// The selected devices that it uses.
+    /// The selected devices that the pod uses.
     pub devices: Vec<DeviceId>,
-    /// The claims that hold these devices.
+    /// Names of the claims that hold these devices.
     pub claims: Vec<String>,
-    /// Seconds until it has to end after an eviction.
+    /// Termination grace period after an eviction.
     pub grace_seconds: u64,
-    /// The PDBs that select it, as namespace/name.
+    /// The PDBs that select the pod, as `namespace/name`.
     pub budgets: Vec<String>,
     pub fate: Fate,
-    /// `--force-after` may delete it.
+    /// True if `--force-after` may delete the pod.
     pub is_forceable: bool,
 }
 
-/// What a drain does about a pod.
+/// Whether the drain moves a pod.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Fate {
-    /// It is evicted in this wave, counted from 0. Its replacement goes to one of these nodes, the most frequent first;
-    /// none if nothing makes it again, or if it is not known.
+    /// The pod is evicted in this wave, counted from 0. `nodes` are the expected nodes of its replacement,
+    /// most frequent first; empty if the pod is not recreated or the nodes are unknown.
     Moves { wave: usize, nodes: Vec<String> },
-    /// It stays, with a sentence why and a sentence what a user can do about it.
+    /// The pod stays. `why` explains the reason, and `remedy` what the user can do about it.
     Stays { reason: StayReason, why: String, remedy: String },
 }
 
-/// Why a pod stays.
+/// Why a pod is not moved.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum StayReason {
-    /// No other devices, or no node with room, for its replacement.
+    /// No free device or no suitable node for its replacement.
     NoRoom,
-    /// Its replacement fits only sometimes.
+    /// Its replacement fits in some simulated runs but not in all.
     FitsSometimes,
-    /// Where its replacement goes depends on something that is not modelled.
+    /// The placement of its replacement depends on something that is not simulated.
     Unknown,
-    /// It uses a claim by name, and its controller makes a new pod that joins the old allocation.
+    /// The pod references a claim by name, so a new pod of its controller would use the old allocation.
     NamedClaim,
-    /// Its claim is reserved for a PodGroup.
+    /// The claim is reserved for a PodGroup.
     PodGroupClaim,
-    /// A PDB never allows a disruption.
+    /// A PDB never allows an eviction of the pod.
     Budget,
-    /// More than one PDB selects it, which the Eviction API refuses.
+    /// More than one PDB selects the pod. The Eviction API rejects such evictions.
     SeveralBudgets,
-    /// Its group can only move as a whole, and its PDBs do not allow that.
+    /// Its group can only move as a whole, which its PDBs do not allow.
     GroupBudget,
     /// Its Job or JobSet would fail.
     JobLimit,
-    /// It tolerates the taint, so its replacement can come back, or would be evicted again and again.
+    /// It tolerates the taint, so its replacement could use the same device, or would be evicted repeatedly.
     Tolerates,
-    /// It belongs to a DaemonSet.
+    /// The pod belongs to a DaemonSet.
     DaemonSet,
-    /// It mirrors a static pod of a kubelet.
+    /// The pod mirrors a static pod of a kubelet.
     Mirror,
-    /// Nothing makes it again.
+    /// No controller recreates the pod.
     NoController,
-    /// It keeps data in an emptyDir volume.
+    /// The pod stores data in an emptyDir volume.
     EmptyDir,
-    /// An annotation asks not to disrupt it.
+    /// An annotation asks not to disrupt the pod.
     DoNotDisrupt,
-    /// It is being deleted already.
+    /// The pod is already being deleted.
     Terminating,
-    /// Its controller would make no new pod, or one whose name is not known to the state.
+    /// Its controller would create no new pod, or one whose name cannot be predicted.
     Other,
 }
 
 impl StayReason {
-    /// The reason as a word, such as `no-room`.
+    /// The reason in kebab case, such as `no-room`.
     pub fn name(self) -> &'static str {
         match self {
             StayReason::NoRoom => "no-room",
@@ -147,12 +148,12 @@ impl StayReason {
 /// Pods that are evicted together.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Wave {
-    /// Places in [`DrainPlan::pods`].
+    /// Indices in [`DrainPlan::pods`].
     pub pods: Vec<usize>,
-    /// Why more pods do not go with them, if something keeps them.
+    /// The limit that keeps other pods out of this wave, if any.
     pub limited_by: Option<String>,
-    /// Other pods, as namespace/name, that the controller of a unit deletes and makes again because these pods leave. They
-    /// use no selected device and are not evicted.
+    /// Other pods, as `namespace/name`, that the controller of a unit deletes and recreates because these
+    /// pods leave. They use no selected device and are not evicted.
     pub restarts: Vec<String>,
 }
 
@@ -162,19 +163,20 @@ pub struct ClaimHolder {
     pub namespace: String,
     pub claim: String,
     pub devices: Vec<DeviceId>,
-    /// Its users, such as `pod chat-1` or `podgroup train`, whether or not they still exist.
+    /// Its users, such as `pod chat-1` or `podgroup train`, including deleted ones.
     pub users: Vec<String>,
-    /// The uids of the pods that use it and exist.
+    /// UIDs of the existing pods that use the claim.
     pub pods: Vec<String>,
 }
 
-/// A PodDisruptionBudget, as far as a drain reads it.
+/// The fields of a PodDisruptionBudget that a drain reads.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Budget {
     pub namespace: String,
     pub name: String,
     /// `status.disruptionsAllowed`.
     pub allowed: i64,
-    /// The most that it allows when all pods are healthy: `status.expectedPods` less `status.desiredHealthy`.
+    /// Maximum number of disruptions when all pods are healthy: `status.expectedPods` minus
+    /// `status.desiredHealthy`.
     pub allowed_at_best: i64,
 }

@@ -1,7 +1,7 @@
-//! Makes the plan of a drain: rules, pods, waves.
+//! Computes the plan of a drain: rules, pods, waves.
 
 use crate::budgets::Budgets;
-use crate::fit::{Fit, Fitted, Fitting};
+use crate::fit::{FitResult, FitSimulation, MoverDecision};
 use crate::movable::{Checks, has_controller, is_daemon_pod, node_of};
 use crate::notes::notes_of;
 use crate::outcome::{DrainPlan, Fate, PlannedPod, PlannedRule, StayReason, Wave};
@@ -12,7 +12,7 @@ use crate::stay::{Stay, path};
 use crate::targets::{ResolvedTargets, resolve};
 use crate::units::{Unit, units_of};
 use crate::users::{HeldClaim, PodUse, held_claims, pods_of};
-use crate::waves::{Mover, MoverKind, MoverWave, dominant};
+use crate::waves::{Mover, MoverKind, MoverWave, most_limiting};
 use std::collections::BTreeMap;
 use tollgate_api::profile::{ApiKind, Version};
 use tollgate_document::doc::{self, Doc};
@@ -22,64 +22,77 @@ use tollgate_forecast::{
     job_failure, workload_of,
 };
 
-/// Seconds until a pod has to end, if it does not say how many.
+/// Grace period of a pod without `terminationGracePeriodSeconds`.
 const DEFAULT_GRACE_SECONDS: i64 = 30;
 
-/// What a plan is made of.
+/// Input of [`plan`].
 #[derive(Clone, Copy)]
 pub struct PlanInput<'a, 'd> {
     pub state: &'a State<'d>,
     pub request: &'a DrainRequest,
     pub release: Release,
-    /// How a forecast is played: when it starts, its seed, and whether the state is complete.
+    /// Settings of the forecasts: start time, seed, and whether the state is complete.
     pub settings: Settings,
-    /// Plays a forecast. Threads and the number of courses are the caller's.
+    /// Runs a forecast. The caller chooses the number of threads and simulated runs.
     pub play: &'a dyn Fn(&Plan<'_>) -> Forecast,
-    /// What the state lacks. If there is anything, the outcome of every pod is unknown.
+    /// Objects that are missing from the state. If there are any, the outcome of every pod is unknown.
     pub missing: &'a [String],
-    /// What the rules of this drain select that exist already. It belongs to the drain whatever has become of the slices.
+    /// The selectors of rules that this drain has already created. Their devices belong to the drain, even if
+    /// no slice publishes them any more.
     pub closed: &'a [DeviceNames],
-    /// Nothing has moved yet, so that the first wave has one pod.
+    /// True if no pod has moved yet, so that the first wave has one pod.
     pub is_first_wave: bool,
 }
 
-/// Makes the plan. The error says which target selects nothing, or that there are too many rules.
+/// Computes the plan. Fails if a target selects no device, or if there are too many rules.
 pub fn plan(input: &PlanInput<'_, '_>) -> Result<DrainPlan, String> {
     let PlanInput { state, request, .. } = *input;
     let ResolvedTargets { rules, devices, mut notes } = resolve(state, request, input.closed)?;
     notes.extend(notes_of(state));
     let names: Vec<_> = rules.iter().map(|rule| rule.selects.clone()).collect();
-    let selection = Selection::of(&names);
+    let selection = Selection::from_rules(&names);
     let held = held_claims(state, &selection);
     let claims_without_pods = held.iter().filter(|claim| claim.has_no_pod()).map(HeldClaim::holder).collect();
     let pods = pods_of(&held);
-    let budgets = Budgets::of(state);
-    let of_pods: Vec<Vec<usize>> = pods.iter().map(|pod| budgets.of_pod(pod.pod)).collect();
+    let budgets = Budgets::from_state(state);
+    let budgets_by_pod: Vec<Vec<usize>> = pods.iter().map(|pod| budgets.budgets_for_pod(pod.pod)).collect();
     let checks = Checks { state, request, held: &held, budgets: &budgets };
     let mut stays: Vec<Option<Stay>> =
-        pods.iter().zip(&of_pods).map(|(pod, budgets)| checks.stay(pod, budgets)).collect();
+        pods.iter().zip(&budgets_by_pod).map(|(pod, budgets)| checks.stay_reason(pod, budgets)).collect();
     let units = units_of(state, &pods);
-    hold_units(&pods, &units, &budgets, &mut stays);
-    hold_jobs(state, &pods, &units, &mut stays);
+    keep_blocked_units(&pods, &units, &budgets, &mut stays);
+    keep_pods_of_failing_jobs(state, &pods, &units, &mut stays);
 
-    let mut movers = movers_of(state, &pods, &units, &of_pods, &stays);
+    let mut movers = movers_of(state, &pods, &units, &budgets_by_pod, &stays);
     let texts: Vec<String> = rules.iter().map(|rule| closing_rule(rule, input)).collect();
     let docs: Vec<Doc<'_>> = texts.iter().filter_map(|text| doc::parse(text).ok()).collect();
-    let fitting =
-        Fitting { input, rules: &docs, selection: &selection, pods: &pods, units: &units, budgets: &budgets };
-    let Fitted { fits, waves, nodes } = fitting.play(&mut movers);
+    let fitting = FitSimulation {
+        input,
+        rules: &docs,
+        selection: &selection,
+        pods: &pods,
+        units: &units,
+        budgets: &budgets,
+    };
+    let FitResult { fits, waves, nodes } = fitting.drop_movers_until_all_fit(&mut movers);
     for (mover, fit) in movers.iter().zip(fits) {
-        let Fit::Stays(stay, culprit) = fit else { continue };
-        hold_mover(mover, &pods, &stay, culprit, &mut stays);
+        let MoverDecision::Stays(stay, culprit) = fit else { continue };
+        keep_pods_of_mover(mover, &pods, &stay, culprit, &mut stays);
     }
 
-    let assembly = Assembly { state, pods: &pods, held_names: &held, budgets: &budgets, of_pods: &of_pods };
-    let dominated_by = dominant(&movers, &waves, &budgets);
+    let assembly = PlanAssembler {
+        state,
+        pods: &pods,
+        held_names: &held,
+        budgets: &budgets,
+        budgets_by_pod: &budgets_by_pod,
+    };
+    let dominated_by = most_limiting(&movers, &waves, &budgets);
     let (pods, waves) = assembly.pods_and_waves(&movers, &waves, &stays, &nodes, &units);
     Ok(DrainPlan { rules, devices, pods, waves, claims_without_pods, dominated_by, notes })
 }
 
-/// The rules that the targets need in this state.
+/// The DeviceTaintRules that the targets need in this state.
 pub fn rules_for(
     state: &State<'_>,
     request: &DrainRequest,
@@ -88,28 +101,28 @@ pub fn rules_for(
     resolve(state, request, closed).map(|resolved| resolved.rules)
 }
 
-/// A unit stays if one of its pods does, or if it cannot move as a whole.
-fn hold_units<'d>(
+/// Marks all pods of a unit as staying if one of them stays, or if the unit cannot move as a whole.
+fn keep_blocked_units<'d>(
     pods: &[PodUse<'d>],
     units: &[Unit<'d>],
     budgets: &Budgets<'d>,
     stays: &mut [Option<Stay>],
 ) {
     for unit in units {
-        let found = unit.pods.iter().find_map(|place| {
-            let stay = stays.get(*place)?.clone()?;
-            Some((*place, stay))
+        let found = unit.pods.iter().find_map(|index| {
+            let stay = stays.get(*index)?.clone()?;
+            Some((*index, stay))
         });
         let stay = match found {
-            Some((place, stay)) => Some((Some(place), stay)),
-            None => unit.stay(pods, budgets).map(|stay| (None, stay)),
+            Some((index, stay)) => Some((Some(index), stay)),
+            None => unit.stay_reason(pods, budgets).map(|stay| (None, stay)),
         };
         let Some((culprit, stay)) = stay else { continue };
-        for place in &unit.pods {
-            let Some(own) = stays.get_mut(*place) else { continue };
+        for index in &unit.pods {
+            let Some(own) = stays.get_mut(*index) else { continue };
             if own.is_none() {
                 *own = Some(match culprit.and_then(|culprit| pods.get(culprit)) {
-                    Some(other) => with_other(&stay, other.pod),
+                    Some(other) => stay_because_of(&stay, other.pod),
                     None => stay.clone(),
                 });
             }
@@ -117,30 +130,35 @@ fn hold_units<'d>(
     }
 }
 
-/// The reason of a pod for one that moves together with it.
-fn with_other(stay: &Stay, other: StoredObject<'_>) -> Stay {
+/// The reason for a pod that stays because `other`, which must move with it, stays.
+fn stay_because_of(stay: &Stay, other: StoredObject<'_>) -> Stay {
     let why = format!("It moves together with pod {}, which stays. {}", path(other), stay.why);
     Stay { why, ..stay.clone() }
 }
 
-/// The pods of Jobs that would fail stay. Jobs of JobSets are judged with their JobSet.
-fn hold_jobs<'d>(state: &State<'d>, pods: &[PodUse<'d>], units: &[Unit<'d>], stays: &mut [Option<Stay>]) {
+/// Marks the pods of Jobs that would fail as staying. Jobs of a JobSet are checked with the JobSet.
+fn keep_pods_of_failing_jobs<'d>(
+    state: &State<'d>,
+    pods: &[PodUse<'d>],
+    units: &[Unit<'d>],
+    stays: &mut [Option<Stay>],
+) {
     let mut jobs: BTreeMap<(&str, &str), (StoredObject<'d>, Vec<usize>)> = BTreeMap::new();
-    for (place, pod) in pods.iter().enumerate() {
-        let is_moving = stays.get(place).is_some_and(Option::is_none);
-        if !is_moving || units.iter().any(|unit| unit.pods.contains(&place)) {
+    for (index, pod) in pods.iter().enumerate() {
+        let is_moving = stays.get(index).is_some_and(Option::is_none);
+        if !is_moving || units.iter().any(|unit| unit.pods.contains(&index)) {
             continue;
         }
         let Some((ObjectKind::Job, job)) = controllers_of(state, pod.pod).next() else { continue };
-        jobs.entry((job.namespace(), job.name())).or_insert((job, Vec::new())).1.push(place);
+        jobs.entry((job.namespace(), job.name())).or_insert((job, Vec::new())).1.push(index);
     }
-    for (job, places) in jobs.into_values() {
-        let Some(reason) = job_failure(job, places.len()) else { continue };
+    for (job, indices) in jobs.into_values() {
+        let Some(reason) = job_failure(job, indices.len()) else { continue };
         let (spec, status) = (job.value.get("spec"), job.value.get("status"));
-        let lost = crate::stay::count(places.len(), "pod");
+        let lost = crate::stay::count_noun(indices.len(), "pod");
         let why = format!("Job {} fails ({reason}) if it loses {lost}.", path(job));
         let failed = status.get("failed").int().unwrap_or(0);
-        let needed = failed.saturating_add(i64::try_from(places.len()).unwrap_or(i64::MAX));
+        let needed = failed.saturating_add(i64::try_from(indices.len()).unwrap_or(i64::MAX));
         let remedy = if reason == "BackoffLimitExceeded" && !spec.get("backoffLimitPerIndex").exists() {
             format!(
                 r#"Wait until it ends, or raise its limit: `kubectl -n {} patch job/{} --type=merge -p '{{"spec":{{"backoffLimit":{needed}}}}}'`."#,
@@ -150,26 +168,32 @@ fn hold_jobs<'d>(state: &State<'d>, pods: &[PodUse<'d>], units: &[Unit<'d>], sta
         } else {
             "Wait until it ends.".to_owned()
         };
-        for place in places {
-            if let Some(stay) = stays.get_mut(place) {
+        for index in indices {
+            if let Some(stay) = stays.get_mut(index) {
                 *stay = Some(Stay::new(StayReason::JobLimit, why.clone(), remedy.clone()));
             }
         }
     }
 }
 
-/// The pods of a mover stay because of one of them.
-fn hold_mover(mover: &Mover, pods: &[PodUse<'_>], stay: &Stay, culprit: usize, stays: &mut [Option<Stay>]) {
-    for place in &mover.pods {
-        let Some(own) = stays.get_mut(*place) else { continue };
-        *own = Some(match pods.get(culprit).filter(|_| culprit != *place) {
-            Some(other) => with_other(stay, other.pod),
+/// Marks all pods of a mover as staying because of the pod `culprit`.
+fn keep_pods_of_mover(
+    mover: &Mover,
+    pods: &[PodUse<'_>],
+    stay: &Stay,
+    culprit: usize,
+    stays: &mut [Option<Stay>],
+) {
+    for index in &mover.pods {
+        let Some(own) = stays.get_mut(*index) else { continue };
+        *own = Some(match pods.get(culprit).filter(|_| culprit != *index) {
+            Some(other) => stay_because_of(stay, other.pod),
             None => stay.clone(),
         });
     }
 }
 
-/// The pods that can move, as movers, by namespace, workload and name.
+/// Groups the pods that can move into movers, sorted by namespace, workload and name.
 fn movers_of<'d>(
     state: &State<'d>,
     pods: &[PodUse<'d>],
@@ -177,10 +201,10 @@ fn movers_of<'d>(
     budgets: &[Vec<usize>],
     stays: &[Option<Stay>],
 ) -> Vec<Mover> {
-    let is_moving = |place: &usize| stays.get(*place).is_some_and(Option::is_none);
-    let budgets_of = |places: &[usize]| {
+    let is_moving = |index: &usize| stays.get(*index).is_some_and(Option::is_none);
+    let budgets_of = |indices: &[usize]| {
         let mut all: Vec<usize> =
-            places.iter().filter_map(|place| budgets.get(*place)).flatten().copied().collect();
+            indices.iter().filter_map(|index| budgets.get(*index)).flatten().copied().collect();
         all.sort_unstable();
         all.dedup();
         all
@@ -189,15 +213,15 @@ fn movers_of<'d>(
     for unit in units.iter().filter(|unit| unit.pods.iter().all(&is_moving)) {
         let mover = Mover {
             pods: unit.pods.clone(),
-            workload: unit.words(),
+            workload: unit.description(),
             budgets: budgets_of(&unit.pods),
             kind: MoverKind::Unit,
-            is_ready: unit.pods.iter().filter_map(|place| pods.get(*place)).all(|pod| is_ready(pod.pod)),
+            is_ready: unit.pods.iter().filter_map(|index| pods.get(*index)).all(|pod| is_ready(pod.pod)),
         };
         movers.push((unit.name.namespace.to_owned(), mover));
     }
-    for (place, pod) in pods.iter().enumerate() {
-        if !is_moving(&place) || units.iter().any(|unit| unit.pods.contains(&place)) {
+    for (index, pod) in pods.iter().enumerate() {
+        if !is_moving(&index) || units.iter().any(|unit| unit.pods.contains(&index)) {
             continue;
         }
         let object = pod.pod;
@@ -207,8 +231,8 @@ fn movers_of<'d>(
             None => format!("pod {}", path(object)),
         };
         let kind = if is_replaced { MoverKind::Single } else { MoverKind::Unreplaced };
-        let budgets = budgets_of(&[place]);
-        let mover = Mover { pods: vec![place], workload, budgets, kind, is_ready: is_ready(object) };
+        let budgets = budgets_of(&[index]);
+        let mover = Mover { pods: vec![index], workload, budgets, kind, is_ready: is_ready(object) };
         movers.push((object.namespace().to_owned(), mover));
     }
     // Pods are sorted by name, so their places are too.
@@ -219,24 +243,24 @@ fn movers_of<'d>(
     movers.into_iter().map(|(_, mover)| mover).collect()
 }
 
-/// The rule as it is when pods move.
+/// The DeviceTaintRule as JSON, with the effect it has while pods move.
 fn closing_rule(rule: &PlannedRule, input: &PlanInput<'_, '_>) -> String {
     let versions = input.release.profile.versions(ApiKind::DeviceTaintRule);
     let version = versions.first().copied().unwrap_or(Version::V1);
     closing_rule_json(&rule.name, &rule.selects, &input.request.key, version)
 }
 
-/// What planned pods are made of.
-struct Assembly<'a, 'd> {
+/// Data from which the planned pods are built.
+struct PlanAssembler<'a, 'd> {
     state: &'a State<'d>,
     pods: &'a [PodUse<'d>],
     held_names: &'a [HeldClaim<'d>],
     budgets: &'a Budgets<'d>,
-    of_pods: &'a [Vec<usize>],
+    budgets_by_pod: &'a [Vec<usize>],
 }
 
-impl Assembly<'_, '_> {
-    /// The pods in the order of the plan, and the waves with their places.
+impl PlanAssembler<'_, '_> {
+    /// The pods in the order of the plan, and the waves with indices of these pods.
     fn pods_and_waves(
         &self,
         movers: &[Mover],
@@ -248,13 +272,13 @@ impl Assembly<'_, '_> {
         let (mut pods, mut planned) = (Vec::new(), Vec::new());
         for (number, wave) in waves.iter().enumerate() {
             let first = pods.len();
-            let moved = wave.movers.iter().filter_map(|place| movers.get(*place));
-            let places: Vec<usize> = moved.flat_map(|mover| mover.pods.iter().copied()).collect();
-            for place in &places {
-                let nodes = nodes.get(place).cloned().unwrap_or_default();
-                pods.extend(self.pod(*place, Fate::Moves { wave: number, nodes }, false));
+            let moved = wave.movers.iter().filter_map(|index| movers.get(*index));
+            let indices: Vec<usize> = moved.flat_map(|mover| mover.pods.iter().copied()).collect();
+            for index in &indices {
+                let nodes = nodes.get(index).cloned().unwrap_or_default();
+                pods.extend(self.pod(*index, Fate::Moves { wave: number, nodes }, false));
             }
-            let unit = units.iter().find(|unit| places.iter().any(|place| unit.pods.contains(place)));
+            let unit = units.iter().find(|unit| indices.iter().any(|index| unit.pods.contains(index)));
             let restarted = unit.into_iter().flat_map(|unit| &unit.restarted);
             planned.push(Wave {
                 pods: (first..pods.len()).collect(),
@@ -262,20 +286,20 @@ impl Assembly<'_, '_> {
                 restarts: restarted.map(|pod| path(*pod)).collect(),
             });
         }
-        for (place, stay) in stays.iter().enumerate() {
+        for (index, stay) in stays.iter().enumerate() {
             let Some(stay) = stay.clone() else { continue };
             let is_forceable = stay.is_forceable();
             let Stay { reason, why, remedy } = stay;
-            pods.extend(self.pod(place, Fate::Stays { reason, why, remedy }, is_forceable));
+            pods.extend(self.pod(index, Fate::Stays { reason, why, remedy }, is_forceable));
         }
         (pods, planned)
     }
 
-    fn pod(&self, place: usize, fate: Fate, is_forceable: bool) -> Option<PlannedPod> {
-        let used = self.pods.get(place)?;
+    fn pod(&self, index: usize, fate: Fate, is_forceable: bool) -> Option<PlannedPod> {
+        let used = self.pods.get(index)?;
         let pod = used.pod;
-        let claims = used.claims.iter().filter_map(|place| self.held_names.get(*place));
-        let budgets = self.of_pods.get(place).into_iter().flatten();
+        let claims = used.claims.iter().filter_map(|index| self.held_names.get(*index));
+        let budgets = self.budgets_by_pod.get(index).into_iter().flatten();
         Some(PlannedPod {
             namespace: pod.namespace().to_owned(),
             name: pod.name().to_owned(),
@@ -298,7 +322,7 @@ impl Assembly<'_, '_> {
     }
 }
 
-/// A pod that a state without conditions has counts as Ready.
+/// True if the pod is Ready, or if the state contains no conditions for it.
 fn is_ready(pod: StoredObject<'_>) -> bool {
     let mut conditions = pod.value.get("status").get("conditions").items();
     conditions
@@ -306,7 +330,7 @@ fn is_ready(pod: StoredObject<'_>) -> bool {
         .is_none_or(|ready| ready.get("status").str() == "True")
 }
 
-/// How long a pod may take to end.
+/// The pod's termination grace period.
 pub(crate) fn grace_seconds(pod: StoredObject<'_>) -> i64 {
     let grace = pod.value.get("spec").get("terminationGracePeriodSeconds").int();
     grace.unwrap_or(DEFAULT_GRACE_SECONDS).max(0)

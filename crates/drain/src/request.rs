@@ -1,37 +1,39 @@
-//! What the user asks a drain for.
+//! The user's request for a drain.
 
 use tollgate_engine::impact::target::DeviceTarget;
 
-/// The taint key of a drain, unless `--key` says otherwise.
+/// Default taint key of a drain (`--key`).
 pub const DEFAULT_KEY: &str = "tollgate.dev/drain";
 
-/// What is drained, and how.
+/// The devices to drain, and the options of the drain.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DrainRequest {
-    /// The targets as they were typed, in their order.
+    /// The targets as the user entered them.
     pub typed: Vec<String>,
-    /// The same targets, parsed.
+    /// The parsed targets.
     pub targets: Vec<DeviceTarget>,
-    /// The key of the taint.
+    /// Taint key.
     pub key: String,
     pub options: MoveOptions,
 }
 
-/// Which pods may be moved, and how many at a time. Everything that is false keeps pods where they are.
+/// Which pods may be moved, and how many at a time. All booleans default to false, which moves fewer pods.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub struct MoveOptions {
-    /// `--move-unknown`: pods whose replacements fit sometimes, or whose outcome is not known. They go one at a time.
+    /// `--move-unknown`: also move pods whose replacement fits only sometimes or cannot be predicted. They
+    /// move one at a time.
     pub move_unknown: bool,
-    /// `--force`: pods without a controller, which nothing makes again.
+    /// `--force`: also move pods without a controller, which are not recreated.
     pub without_controller: bool,
-    /// `--delete-emptydir-data`: pods with emptyDir volumes on disk.
+    /// `--delete-emptydir-data`: also move pods with emptyDir volumes on disk.
     pub delete_empty_dir_data: bool,
-    /// `--evict-daemonset-pods`: pods of DaemonSets. Their replacements stay Pending until the devices are open again.
+    /// `--evict-daemonset-pods`: also move pods of DaemonSets. Their replacements stay Pending until the
+    /// drain ends.
     pub daemon_set_pods: bool,
-    /// `--ignore-do-not-disrupt`: pods with annotations that ask not to be disrupted.
+    /// `--ignore-do-not-disrupt`: also move pods with annotations that ask not to be disrupted.
     pub ignore_do_not_disrupt: bool,
-    /// `--max-wave`: the most pods in one wave. A group that moves as one unit can have more.
+    /// `--max-wave`: maximum number of pods in one wave. A group that moves as one unit can exceed it.
     pub max_wave: usize,
 }
 

@@ -1,4 +1,4 @@
-//! What the DeviceTaintRules of a drain are known by: labels, annotations and the id; and the rules as a forecast reads them.
+//! Labels, annotations and IDs of the DeviceTaintRules of a drain, and the rules in the form that a forecast needs.
 
 use crate::request::DrainRequest;
 use sha2::{Digest as _, Sha256};
@@ -7,19 +7,20 @@ use tollgate_api::profile::Version;
 use tollgate_document::doc::New;
 use tollgate_engine::impact::target::{DeviceNames, DeviceTarget};
 
-/// The label of a rule that has the id of its drain.
+/// Label of a DeviceTaintRule with the ID of its drain.
 pub const ID_LABEL: &str = "tollgate.dev/drain-id";
-/// The annotation with the targets as they were typed.
+/// Annotation with the targets as the user entered them.
 pub const TARGET_ANNOTATION: &str = "tollgate.dev/target";
-/// The annotation with the flags as they were typed.
+/// Annotation with the flags as the user entered them.
 pub const FLAGS_ANNOTATION: &str = "tollgate.dev/flags";
-/// The annotation with the time at which the drain started, from which `--force-after` counts.
+/// Annotation with the start time of the drain, which `--force-after` uses.
 pub const STARTED_ANNOTATION: &str = "tollgate.dev/started";
 
-/// Characters of an id.
+/// Length of a drain ID.
 const ID_BYTES: usize = 6;
 
-/// A rule with the effect NoSchedule as JSON, in that version of `resource.k8s.io`, as far as a forecast reads it.
+/// A DeviceTaintRule with the effect NoSchedule as JSON, in the given version of `resource.k8s.io`. It
+/// contains only the fields that a forecast needs.
 pub(crate) fn closing_rule_json(name: &str, selects: &DeviceNames, key: &str, version: Version) -> String {
     let selector = selects.criteria().map(|(field, value)| (field, New::str(value))).collect();
     let taint = vec![("key", New::str(key)), ("effect", New::str("NoSchedule"))];
@@ -33,8 +34,7 @@ pub(crate) fn closing_rule_json(name: &str, selects: &DeviceNames, key: &str, ve
     rule.to_json()
 }
 
-/// The id of a drain, which is a valid value of a label: the same for the same targets, in whatever order, and the same
-/// key.
+/// The ID of a drain, a valid label value. It depends only on the set of targets and the key.
 pub fn drain_id(request: &DrainRequest) -> String {
     let mut targets: Vec<String> = request.targets.iter().map(target_text).collect();
     targets.sort_unstable();
@@ -51,7 +51,7 @@ pub fn drain_id(request: &DrainRequest) -> String {
     id
 }
 
-/// A target in one spelling: `a` and `a/*` are the same.
+/// The canonical text of a target: `a` and `a/*` are equal.
 fn target_text(target: &DeviceTarget) -> String {
     match target {
         DeviceTarget::Node(node) => format!("node/{node}"),

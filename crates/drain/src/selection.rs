@@ -1,16 +1,16 @@
-//! Which devices the rules of a drain select, indexed so that many devices can be asked for.
+//! An index of the devices that the rules of a drain select.
 
 use crate::outcome::DeviceId;
 use std::collections::{BTreeMap, BTreeSet};
 use tollgate_api::view::AllocationResult;
 use tollgate_engine::impact::target::DeviceNames;
 
-/// The devices of some rules.
+/// The devices that a set of rules selects.
 #[derive(Debug, Default)]
 pub(crate) struct Selection<'r> {
-    /// By driver and pool.
+    /// Selected devices, by driver and pool.
     pools: BTreeMap<(&'r str, &'r str), PoolSelection<'r>>,
-    /// Rules without a driver or without a pool. A drain makes none, but a user can.
+    /// Rules without a driver or pool. A drain creates none, but a user can.
     others: Vec<&'r DeviceNames>,
 }
 
@@ -21,7 +21,7 @@ struct PoolSelection<'r> {
 }
 
 impl<'r> Selection<'r> {
-    pub(crate) fn of(rules: impl IntoIterator<Item = &'r DeviceNames>) -> Selection<'r> {
+    pub(crate) fn from_rules(rules: impl IntoIterator<Item = &'r DeviceNames>) -> Selection<'r> {
         let mut selection = Selection::default();
         for names in rules {
             let (Some(driver), Some(pool)) = (&names.driver, &names.pool) else {
@@ -38,16 +38,16 @@ impl<'r> Selection<'r> {
     }
 
     /// True if a rule selects the device.
-    pub(crate) fn has(&self, driver: &str, pool: &str, device: &str) -> bool {
+    pub(crate) fn selects_device(&self, driver: &str, pool: &str, device: &str) -> bool {
         let known = self.pools.get(&(driver, pool));
         known.is_some_and(|pool| pool.is_whole || pool.devices.contains(device))
             || self.others.iter().any(|names| selects(names, driver, pool, device))
     }
 
-    /// The device of an allocation result, if a rule selects it and the claim keeps others from it.
+    /// The device of an allocation result, if a rule selects it. `None` for results with adminAccess.
     pub(crate) fn device_of(&self, result: AllocationResult<'_>) -> Option<DeviceId> {
         let (driver, pool, device) = (result.driver(), result.pool(), result.device());
-        let is_held = result.admin_access() != Some(true) && self.has(driver, pool, device);
+        let is_held = result.admin_access() != Some(true) && self.selects_device(driver, pool, device);
         is_held.then(|| DeviceId {
             driver: driver.to_owned(),
             pool: pool.to_owned(),
@@ -56,7 +56,7 @@ impl<'r> Selection<'r> {
     }
 }
 
-/// True if these names select the device.
+/// True if the selector matches the device.
 pub(crate) fn selects(names: &DeviceNames, driver: &str, pool: &str, device: &str) -> bool {
     let fits = |wanted: &Option<String>, found: &str| wanted.as_ref().is_none_or(|wanted| wanted == found);
     fits(&names.driver, driver) && fits(&names.pool, pool) && fits(&names.device, device)

@@ -1,9 +1,9 @@
-//! Why a pod stays, in words: a reason, the object and the fact behind it, and what a user can do.
+//! The reason why a pod stays, as text: a reason, its cause, and what the user can do.
 
 use crate::outcome::StayReason;
 use tollgate_forecast::{StoredObject, Workload};
 
-/// A reason with its sentences.
+/// The reason why a pod stays, with an explanation and a remedy.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Stay {
     pub(crate) reason: StayReason,
@@ -16,7 +16,7 @@ impl Stay {
         Stay { reason, why: why.into(), remedy: remedy.into() }
     }
 
-    /// True if a deletion of the pod frees its devices and breaks nothing for good.
+    /// True if deleting the pod would free its devices without permanent damage.
     pub(crate) fn is_forceable(&self) -> bool {
         match self.reason {
             StayReason::NoRoom
@@ -40,7 +40,7 @@ impl Stay {
     }
 }
 
-/// The command that stops a workload, so that it has no pods for a while.
+/// The command that scales a workload to zero or suspends it.
 pub(crate) fn stop_command(workload: Workload<'_>) -> Option<String> {
     let Workload { kind, namespace, name } = workload;
     let resource = kind.to_ascii_lowercase();
@@ -55,13 +55,13 @@ pub(crate) fn stop_command(workload: Workload<'_>) -> Option<String> {
     }
 }
 
-/// The namespace and the name of an object, as in `inference/chat`.
+/// Namespace and name of an object, such as `inference/chat`.
 pub(crate) fn path(object: StoredObject<'_>) -> String {
     format!("{}/{}", object.namespace(), object.name())
 }
 
-/// `1 pod`, `2 pods`.
-pub(crate) fn count(number: usize, one: &str) -> String {
+/// The number with its noun: `1 pod`, `2 pods`.
+pub(crate) fn count_noun(number: usize, one: &str) -> String {
     let s = if number == 1 { "" } else { "s" };
     format!("{number} {one}{s}")
 }

@@ -1,4 +1,5 @@
-//! The rules of a drain: what its targets stand for in the state of a cluster, one selector for each rule.
+//! Resolves the targets of a drain to rules: the devices that they refer to in a cluster state, with one selector for
+//! each rule.
 //!
 //! Invariant: every rule names a driver and a pool, no rule selects only what another one selects, and each target
 //! selects at least one device that is published or held by a claim.
@@ -13,20 +14,21 @@ use tollgate_engine::impact::target::{DeviceNames, DeviceTarget, with_partitions
 use tollgate_engine::impact::{DeviceDetails, Snapshot};
 use tollgate_forecast::{ObjectKind, State};
 
-/// The most rules that one drain creates.
+/// Maximum number of rules that one drain creates.
 pub const MAX_RULES: usize = 200;
 
-/// The rules, the devices that they select, and what is left out.
+/// The rules of a drain, the devices that they select, and notes about omitted targets.
 pub(crate) struct ResolvedTargets {
     pub(crate) rules: Vec<PlannedRule>,
     pub(crate) devices: Vec<DeviceId>,
     pub(crate) notes: Vec<String>,
 }
 
-/// The names of devices by driver and pool.
+/// Device names, by driver and pool.
 type Pools<'d> = BTreeMap<(&'d str, &'d str), BTreeSet<&'d str>>;
 
-/// Resolves the targets of a request. What `closed` selects is included, even if a target selects nothing any more.
+/// Resolves the targets of a request to rules. The selectors in `closed` are always included, even if their
+/// target selects no device any more.
 pub(crate) fn resolve(
     state: &State<'_>,
     request: &DrainRequest,
@@ -36,11 +38,11 @@ pub(crate) fn resolve(
     let mut all: Vec<DeviceNames> = Vec::new();
     let mut notes = Vec::new();
     let mut unresolved: Option<String> = None;
-    for (place, target) in request.targets.iter().enumerate() {
-        let typed = request.typed.get(place).map_or("", String::as_str);
+    for (index, target) in request.targets.iter().enumerate() {
+        let typed = request.typed.get(index).map_or("", String::as_str);
         // Claims hold devices whose slices are gone while a driver restarts.
         let unpublished = match target {
-            DeviceTarget::Devices(names) if any_of(&held, names) => vec![names.clone()],
+            DeviceTarget::Devices(names) if selects_any(&held, names) => vec![names.clone()],
             DeviceTarget::Devices(_) => Vec::new(),
             DeviceTarget::Node(node) => unpublished_on_node(state, node, &published),
         };
@@ -57,7 +59,7 @@ pub(crate) fn resolve(
         };
         let by_pool: Vec<DeviceNames> =
             resolved.iter().flat_map(|names| split_by_pool(names, &published, &held)).collect();
-        if !by_pool.iter().any(|names| any_of(&published, names) || any_of(&held, names)) {
+        if !by_pool.iter().any(|names| selects_any(&published, names) || selects_any(&held, names)) {
             return Err(format!("{typed}: no device is published or allocated there"));
         }
         all.extend(by_pool);
@@ -71,7 +73,7 @@ pub(crate) fn resolve(
     }
     all.extend(closed.iter().cloned());
     let before: BTreeSet<NameKey> = all.iter().map(name_key).collect();
-    let all = merge(with_partitions(all, &snapshot));
+    let all = remove_covered_selectors(with_partitions(all, &snapshot));
     if all.len() > MAX_RULES {
         return Err(format!(
             "the targets need {} DeviceTaintRules, and a drain creates at most {MAX_RULES}; name fewer devices, or whole \
@@ -86,12 +88,12 @@ pub(crate) fn resolve(
             "{partitions} more {devices} with counters of the targets, such as partitions of a GPU, {are} drained too"
         ));
     }
-    let selection = Selection::of(&all);
+    let selection = Selection::from_rules(&all);
     let mut devices = BTreeSet::new();
     let mut unpublished = 0;
     for (pools, is_published) in [(&published, true), (&held, false)] {
         for (&(driver, pool), names) in pools {
-            for device in names.iter().filter(|device| selection.has(driver, pool, device)) {
+            for device in names.iter().filter(|device| selection.selects_device(driver, pool, device)) {
                 let id = DeviceId {
                     driver: driver.to_owned(),
                     pool: pool.to_owned(),
@@ -116,7 +118,7 @@ fn planned_rule(names: DeviceNames, request: &DrainRequest, published: &Pools<'_
     PlannedRule { name: rule_name(&names, &request.key, "None"), published: count.sum(), selects: names }
 }
 
-/// The pools that the names could be in.
+/// The pools that match the driver and pool of the selector.
 fn pools_of<'p, 'd>(
     pools: &'p Pools<'d>,
     names: &'p DeviceNames,
@@ -126,15 +128,15 @@ fn pools_of<'p, 'd>(
     pools.filter(move |(driver, pool, _)| fits(&names.driver, driver) && fits(&names.pool, pool))
 }
 
-/// True if the names select one of these devices.
-fn any_of(pools: &Pools<'_>, names: &DeviceNames) -> bool {
+/// True if the selector matches one of these devices.
+fn selects_any(pools: &Pools<'_>, names: &DeviceNames) -> bool {
     pools_of(pools, names).any(|(_, _, devices)| match &names.device {
         Some(device) => devices.contains(device.as_str()),
         None => !devices.is_empty(),
     })
 }
 
-/// The same devices, with one item for each pool.
+/// Splits a selector into one selector for each pool.
 fn split_by_pool(names: &DeviceNames, published: &Pools<'_>, held: &Pools<'_>) -> Vec<DeviceNames> {
     if names.driver.is_some() && names.pool.is_some() {
         return vec![names.clone()];
@@ -154,15 +156,15 @@ fn split_by_pool(names: &DeviceNames, published: &Pools<'_>, held: &Pools<'_>) -
     names.collect()
 }
 
-/// Driver, pool and device, for sorting.
+/// Driver, pool and device, as a sort key.
 type NameKey = (Option<String>, Option<String>, Option<String>);
 
 fn name_key(names: &DeviceNames) -> NameKey {
     (names.driver.clone(), names.pool.clone(), names.device.clone())
 }
 
-/// The same devices, sorted, without items that select only what another one selects.
-fn merge(mut all: Vec<DeviceNames>) -> Vec<DeviceNames> {
+/// Sorts the selectors, and removes those that another selector covers.
+fn remove_covered_selectors(mut all: Vec<DeviceNames>) -> Vec<DeviceNames> {
     all.sort_by_cached_key(name_key);
     all.dedup();
     let whole: BTreeSet<NameKey> = all.iter().filter(|names| names.device.is_none()).map(name_key).collect();
@@ -190,7 +192,7 @@ fn published_devices<'d>(state: &State<'d>) -> Pools<'d> {
     pools.into_iter().map(|(pool, (_, devices))| (pool, devices)).collect()
 }
 
-/// The devices that claims hold, except for those that they only administrate.
+/// The devices that claims hold, without results that have adminAccess.
 fn held_devices<'d>(state: &State<'d>) -> Pools<'d> {
     let mut pools = Pools::new();
     for object in state.of_kind(ObjectKind::ResourceClaim).iter() {
@@ -204,7 +206,8 @@ fn held_devices<'d>(state: &State<'d>) -> Pools<'d> {
     pools
 }
 
-/// Devices that no slice publishes and that claims hold on this node, by the nodes that their allocations name.
+/// Selectors for the devices that claims hold on this node although no slice publishes them. The node is
+/// taken from the allocation.
 fn unpublished_on_node(state: &State<'_>, node: &str, published: &Pools<'_>) -> Vec<DeviceNames> {
     let mut found = Vec::new();
     for object in state.of_kind(ObjectKind::ResourceClaim).iter() {
@@ -221,7 +224,7 @@ fn unpublished_on_node(state: &State<'_>, node: &str, published: &Pools<'_>) -> 
                 pool: Some(result.pool().to_owned()),
                 device: Some(result.device().to_owned()),
             };
-            if result.admin_access() != Some(true) && !any_of(published, &names) {
+            if result.admin_access() != Some(true) && !selects_any(published, &names) {
                 found.push(names);
             }
         }
@@ -229,7 +232,8 @@ fn unpublished_on_node(state: &State<'_>, node: &str, published: &Pools<'_>) -> 
     found
 }
 
-/// The slices, with their counters. A slice that cannot be read is left out: whoever read the state has said so.
+/// The ResourceSlices with their counters. Slices that cannot be read are omitted; the caller has already
+/// reported them.
 fn slices_of(state: &State<'_>) -> Snapshot {
     let mut snapshot = Snapshot::with_details(DeviceDetails { counters: true, ..DeviceDetails::default() });
     for slice in state.of_kind(ObjectKind::ResourceSlice).iter() {

@@ -1,32 +1,32 @@
-//! Pods that leave together: those of a JobSet, and those of one group of a LeaderWorkerSet. Pods of the unit that use no
-//! selected device can be restarted with the others.
+//! Units: pods that can only move together, which are those of a JobSet or of one LeaderWorkerSet group. Pods of a
+//! unit that use no selected device can be restarted with the others.
 
 use crate::budgets::Budgets;
 use crate::outcome::StayReason;
-use crate::stay::{Stay, count};
+use crate::stay::{Stay, count_noun};
 use crate::users::PodUse;
 use std::collections::{BTreeMap, BTreeSet};
 use tollgate_forecast::{ObjectKind, State, StoredObject, UnitName, group_restarts, unit_of};
 
-/// Pods that leave together.
+/// Pods that can only move together: those of a JobSet, or of one LeaderWorkerSet group.
 #[derive(Clone, Debug)]
 pub(crate) struct Unit<'d> {
     pub(crate) name: UnitName<'d>,
-    /// Places of its pods that use selected devices.
+    /// Indices of its pods that use selected devices.
     pub(crate) pods: Vec<usize>,
-    /// Other pods that the controller of the unit deletes and makes again.
+    /// Other pods of the unit, which its controller deletes and recreates.
     pub(crate) restarted: Vec<StoredObject<'d>>,
-    /// What happens to the unit if it fails, as a sentence without its end.
+    /// What happens if the unit fails, as the beginning of a sentence.
     fails: Option<String>,
 }
 
-/// The units of the pods of a drain, by kind, namespace and name.
+/// The units that the drained pods belong to, by kind, namespace and name.
 pub(crate) fn units_of<'d>(state: &State<'d>, pods: &[PodUse<'d>]) -> Vec<Unit<'d>> {
     let mut units: BTreeMap<UnitName<'d>, Unit<'d>> = BTreeMap::new();
-    for (place, pod) in pods.iter().enumerate() {
+    for (index, pod) in pods.iter().enumerate() {
         let Some(name) = unit_of(state, pod.pod) else { continue };
         let new = || Unit { name, pods: Vec::new(), restarted: Vec::new(), fails: None };
-        units.entry(name).or_insert_with(new).pods.push(place);
+        units.entry(name).or_insert_with(new).pods.push(index);
     }
     if units.is_empty() {
         return Vec::new();
@@ -34,7 +34,7 @@ pub(crate) fn units_of<'d>(state: &State<'d>, pods: &[PodUse<'d>]) -> Vec<Unit<'
     let lost: BTreeSet<(&str, &str)> = units
         .values()
         .flat_map(|unit| &unit.pods)
-        .filter_map(|place| pods.get(*place))
+        .filter_map(|index| pods.get(*index))
         .map(|pod| (pod.pod.namespace(), pod.pod.name()))
         .collect();
     for group in group_restarts(state, &|namespace, name| lost.contains(&(namespace, name))) {
@@ -57,28 +57,28 @@ pub(crate) fn units_of<'d>(state: &State<'d>, pods: &[PodUse<'d>]) -> Vec<Unit<'
 }
 
 impl<'d> Unit<'d> {
-    /// The unit in words: `JobSet ml/train`, `group 0 of LeaderWorkerSet ml/llm`.
-    pub(crate) fn words(&self) -> String {
+    /// Description of the unit, such as `JobSet ml/train` or `group 0 of LeaderWorkerSet ml/llm`.
+    pub(crate) fn description(&self) -> String {
         let UnitName { kind, namespace, name, index } = self.name;
         let object = format!("{} {namespace}/{name}", kind.name());
         if index.is_empty() { object } else { format!("group {index} of {object}") }
     }
 
-    /// Why the unit cannot move as a whole.
-    pub(crate) fn stay(&self, pods: &[PodUse<'d>], budgets: &Budgets<'d>) -> Option<Stay> {
+    /// The reason why the unit cannot move as a whole, if any.
+    pub(crate) fn stay_reason(&self, pods: &[PodUse<'d>], budgets: &Budgets<'d>) -> Option<Stay> {
         if let Some(effect) = &self.fails {
-            let why = format!("If the pods of {} are evicted, {effect}.", self.words());
+            let why = format!("If the pods of {} are evicted, {effect}.", self.description());
             let remedy = format!(
                 "Raise failurePolicy.maxRestarts of {}, or add a podFailurePolicy that ignores DisruptionTarget to its Jobs; \
                  or wait until it ends.",
-                self.words()
+                self.description()
             );
             return Some(Stay::new(StayReason::JobLimit, why, remedy));
         }
         let mut needed: BTreeMap<usize, usize> = BTreeMap::new();
-        let members = self.pods.iter().filter_map(|place| pods.get(*place)).map(|pod| pod.pod);
+        let members = self.pods.iter().filter_map(|index| pods.get(*index)).map(|pod| pod.pod);
         for pod in members.chain(self.restarted.iter().copied()) {
-            for budget in budgets.of_pod(pod) {
+            for budget in budgets.budgets_for_pod(pod) {
                 *needed.entry(budget).or_default() += 1;
             }
         }
@@ -90,23 +90,23 @@ impl<'d> Unit<'d> {
             }
             let why = format!(
                 "{} moves as one unit of {}, but PDB {} allows {}.",
-                capitalized(&self.words()),
-                count(needed, "pod"),
+                capitalized(&self.description()),
+                count_noun(needed, "pod"),
                 budget.path(),
-                count(usize::try_from(budget.allowed).unwrap_or_default(), "disruption")
+                count_noun(usize::try_from(budget.allowed).unwrap_or_default(), "disruption")
             );
             let edit = format!("`kubectl -n {} edit pdb {}`", budget.namespace, budget.name);
             let remedy = if allows(budget.allowed_at_best) {
                 "Wait until more of its pods are healthy, and run the same command again.".to_owned()
             } else {
-                format!("Let the PDB allow {}: {edit}.", count(needed, "disruption"))
+                format!("Let the PDB allow {}: {edit}.", count_noun(needed, "disruption"))
             };
             Some(Stay::new(StayReason::GroupBudget, why, remedy))
         })
     }
 }
 
-/// The text with a capital at its start.
+/// The text with an uppercase first letter.
 fn capitalized(text: &str) -> String {
     let mut letters = text.chars();
     letters.next().map_or(String::new(), |first| first.to_ascii_uppercase().to_string() + letters.as_str())

@@ -1,7 +1,7 @@
-//! Who uses the devices of a drain: claims by their allocations, and pods by `status.reservedFor` of these claims or by
+//! The users of drained devices: claims by their allocations, and pods by `status.reservedFor` of these claims or by
 //! their own `status.extendedResourceClaimStatus`.
 //!
-//! Invariant: results with `adminAccess` do not count, because they keep nobody from getting a device.
+//! Invariant: results with `adminAccess` do not count, because they do not prevent other allocations.
 
 use crate::outcome::{ClaimHolder, DeviceId};
 use crate::selection::Selection;
@@ -21,14 +21,14 @@ pub(crate) struct HeldClaim<'d> {
 pub(crate) struct PodUse<'d> {
     pub(crate) pod: StoredObject<'d>,
     pub(crate) devices: BTreeSet<DeviceId>,
-    /// Places of its claims among the held ones.
+    /// Indices of its claims among the held claims.
     pub(crate) claims: Vec<usize>,
 }
 
-/// The claims whose allocation has devices of these rules, by namespace and name. Results with `adminAccess` do not count.
-/// If there are none, the devices are free.
+/// The claims that hold devices selected by these rules, by namespace and name. Results with `adminAccess` do
+/// not count. An empty list means that the devices are free.
 pub fn holding_claims(state: &State<'_>, rules: &[DeviceNames]) -> Vec<ClaimHolder> {
-    let held = held_claims(state, &Selection::of(rules));
+    let held = held_claims(state, &Selection::from_rules(rules));
     held.iter().map(HeldClaim::holder).collect()
 }
 
@@ -50,7 +50,7 @@ pub(crate) fn held_claims<'d>(state: &State<'d>, selection: &Selection<'_>) -> V
     held
 }
 
-/// Adds the pods that name a claim as that of their extended resources and have not reserved it.
+/// Adds pods that use a claim for extended resources but have not reserved it.
 fn add_extended_users<'d>(state: &State<'d>, held: &mut [HeldClaim<'d>]) {
     for pod in state.of_kind(ObjectKind::Pod).iter() {
         let name = Pod::of(pod.value).status().extended_resource_claim_status().resource_claim_name();
@@ -59,7 +59,7 @@ fn add_extended_users<'d>(state: &State<'d>, held: &mut [HeldClaim<'d>]) {
         }
         let key = (pod.namespace(), name);
         let found = held.binary_search_by_key(&key, |held| (held.claim.namespace(), held.claim.name()));
-        let Some(held) = found.ok().and_then(|place| held.get_mut(place)) else { continue };
+        let Some(held) = found.ok().and_then(|index| held.get_mut(index)) else { continue };
         let is_known = |user: &ClaimUser<'_>| user.pod.is_some_and(|user| user.name() == pod.name());
         if !held.users.iter().any(is_known) {
             held.users.push(ClaimUser { resource: "pods", name: pod.name(), pod: Some(pod) });
@@ -70,13 +70,13 @@ fn add_extended_users<'d>(state: &State<'d>, held: &mut [HeldClaim<'d>]) {
 /// The pods that use the claims, by namespace and name.
 pub(crate) fn pods_of<'d>(held: &[HeldClaim<'d>]) -> Vec<PodUse<'d>> {
     let mut pods: BTreeMap<(&str, &str), PodUse<'d>> = BTreeMap::new();
-    for (place, claim) in held.iter().enumerate() {
+    for (index, claim) in held.iter().enumerate() {
         for pod in claim.users.iter().filter_map(|user| user.pod) {
             let new = PodUse { pod, devices: BTreeSet::new(), claims: Vec::new() };
             let pod = pods.entry((pod.namespace(), pod.name())).or_insert(new);
             pod.devices.extend(claim.devices.iter().cloned());
-            if !pod.claims.contains(&place) {
-                pod.claims.push(place);
+            if !pod.claims.contains(&index) {
+                pod.claims.push(index);
             }
         }
     }
@@ -84,7 +84,7 @@ pub(crate) fn pods_of<'d>(held: &[HeldClaim<'d>]) -> Vec<PodUse<'d>> {
 }
 
 impl HeldClaim<'_> {
-    /// True if the state has none of its users.
+    /// True if the state contains no pod that uses the claim.
     pub(crate) fn has_no_pod(&self) -> bool {
         self.users.iter().all(|user| user.pod.is_none())
     }

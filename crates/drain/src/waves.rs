@@ -1,5 +1,5 @@
-//! Puts pods into waves: the first has one pod; the others have at most one pod of a workload and no more pods of a PDB
-//! than it allows. A unit is a wave of its own, and so is a pod whose outcome is not known.
+//! Assigns pods to waves: the first has one pod; the others have at most one pod of a workload and respect the PDBs.
+//! A unit has its own wave, and so has a pod with an unknown outcome.
 //!
 //! Invariant: every pod is in exactly one wave, and the order depends only on the pods.
 
@@ -10,38 +10,40 @@ use std::collections::{BTreeMap, BTreeSet};
 /// A pod that moves, or the pods of a unit that move together.
 #[derive(Clone, Debug)]
 pub(crate) struct Mover {
-    /// Places of its pods among the pods of the drain; one unless it is a unit.
+    /// Indices of its pods among the pods of the drain. More than one only for a unit.
     pub(crate) pods: Vec<usize>,
-    /// The workload, such as `Deployment inference/chat`; movers are sorted by it.
+    /// The workload, such as `Deployment inference/chat`. Movers are sorted by it.
     pub(crate) workload: String,
-    /// The PDBs of its pods.
+    /// Indices of the PDBs of its pods.
     pub(crate) budgets: Vec<usize>,
     pub(crate) kind: MoverKind,
-    /// All its pods are Ready.
+    /// True if all its pods are Ready.
     pub(crate) is_ready: bool,
 }
 
-/// How a mover moves.
+/// How a mover can be combined with others in a wave.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum MoverKind {
-    /// Its replacement fits.
+    /// One pod whose replacement fits.
     Single,
-    /// Nothing replaces it, or not at once.
+    /// One pod that is not replaced, or not immediately.
     Unreplaced,
     Unit,
-    /// It moves because the user said so.
+    /// One pod that moves in a wave of its own, because the user allowed to move pods with an unknown
+    /// outcome.
     Alone,
 }
 
 /// Movers that move together.
 #[derive(Clone, Debug)]
 pub(crate) struct MoverWave {
-    /// Places of the movers.
+    /// Indices of the movers.
     pub(crate) movers: Vec<usize>,
     pub(crate) limited_by: Option<String>,
 }
 
-/// The waves of these movers, of which those that are left out do not move. With `is_first_wave`, the first has one pod.
+/// Assigns the movers for which `is_moving` returns true to waves. With `is_first_wave`, the first wave has
+/// one pod.
 pub(crate) fn waves(
     movers: &[Mover],
     is_moving: &dyn Fn(usize) -> bool,
@@ -49,55 +51,60 @@ pub(crate) fn waves(
     max_wave: usize,
     is_first_wave: bool,
 ) -> Vec<MoverWave> {
-    let moving = || movers.iter().enumerate().filter(|(place, _)| is_moving(*place));
+    let moving = || movers.iter().enumerate().filter(|(index, _)| is_moving(*index));
     let is_single = |mover: &Mover| matches!(mover.kind, MoverKind::Single | MoverKind::Unreplaced);
     let mut left: Vec<usize> =
-        moving().filter(|(_, mover)| is_single(mover)).map(|(place, _)| place).collect();
+        moving().filter(|(_, mover)| is_single(mover)).map(|(index, _)| index).collect();
     let mut waves = Vec::new();
     if let Some(canary) = canary(movers, &left, budgets).filter(|_| is_first_wave) {
-        left.retain(|place| *place != canary);
+        left.retain(|index| *index != canary);
         let others = moving().count() > 1;
         let limited_by = others.then(|| "the first wave has one pod".to_owned());
         waves.push(MoverWave { movers: vec![canary], limited_by });
     }
     while !left.is_empty() {
-        let (wave, rest) = fill(movers, &left, budgets, max_wave);
+        let (wave, rest) = fill_next_wave(movers, &left, budgets, max_wave);
         left = rest;
         waves.push(wave);
     }
     for kind in [MoverKind::Unit, MoverKind::Alone] {
-        for (place, mover) in moving().filter(|(_, mover)| mover.kind == kind) {
+        for (index, mover) in moving().filter(|(_, mover)| mover.kind == kind) {
             let why = match kind {
                 MoverKind::Unit => format!("{} moves as one unit", mover.workload),
                 _ => "its outcome is not known, so it moves alone".to_owned(),
             };
-            waves.push(MoverWave { movers: vec![place], limited_by: Some(why) });
+            waves.push(MoverWave { movers: vec![index], limited_by: Some(why) });
         }
     }
     waves
 }
 
-/// The pod that goes first: one that is replaced, that is Ready, whose PDBs allow more than it, and that loses no work, as a
-/// pod of a Job does.
+/// The pod that moves first: it is Ready and has a replacement, its PDBs allow more than one disruption, and
+/// it is not part of a Job, which would lose work.
 fn canary(movers: &[Mover], left: &[usize], budgets: &Budgets<'_>) -> Option<usize> {
-    let rank = |place: &usize| {
-        let mover = movers.get(*place)?;
+    let rank = |index: &usize| {
+        let mover = movers.get(*index)?;
         let allowed = mover.budgets.iter().filter_map(|budget| budgets.get(*budget));
         let allowed = allowed.map(|budget| budget.allowed.clamp(0, 2)).min().unwrap_or(2);
         let loses_work = ["Job ", "CronJob "].iter().any(|kind| mover.workload.starts_with(kind));
-        Some(((mover.kind, !mover.is_ready, allowed == 0, loses_work, std::cmp::Reverse(allowed)), *place))
+        Some(((mover.kind, !mover.is_ready, allowed == 0, loses_work, std::cmp::Reverse(allowed)), *index))
     };
-    left.iter().filter_map(rank).min().map(|(_, place)| place)
+    left.iter().filter_map(rank).min().map(|(_, index)| index)
 }
 
-/// The next wave, and those that are left.
-fn fill(movers: &[Mover], left: &[usize], budgets: &Budgets<'_>, max_wave: usize) -> (MoverWave, Vec<usize>) {
+/// Fills the next wave. Returns it and the indices of the remaining movers.
+fn fill_next_wave(
+    movers: &[Mover],
+    left: &[usize],
+    budgets: &Budgets<'_>,
+    max_wave: usize,
+) -> (MoverWave, Vec<usize>) {
     let mut wave = MoverWave { movers: Vec::new(), limited_by: None };
     let mut rest = Vec::new();
     let mut workloads: BTreeSet<&str> = BTreeSet::new();
     let mut used: BTreeMap<usize, usize> = BTreeMap::new();
-    for &place in left {
-        let Some(mover) = movers.get(place) else { continue };
+    for &index in left {
+        let Some(mover) = movers.get(index) else { continue };
         let is_spent = |budget: &&usize| {
             let allowed = budgets.get(**budget).map_or(0, Budget::allowed_in_wave);
             used.get(budget).copied().unwrap_or(0) >= allowed
@@ -110,29 +117,29 @@ fn fill(movers: &[Mover], left: &[usize], budgets: &Budgets<'_>, max_wave: usize
         } else if let Some(budget) = spent {
             Some(format!("PDB {} allows {}", budget.path(), budget.allowed_in_wave()))
         } else if wave.movers.len() >= max_wave.max(1) {
-            Some(format!("at most {} in a wave", crate::stay::count(max_wave.max(1), "pod")))
+            Some(format!("at most {} in a wave", crate::stay::count_noun(max_wave.max(1), "pod")))
         } else {
             None
         };
         if let Some(limit) = limit {
             wave.limited_by.get_or_insert(limit);
-            rest.push(place);
+            rest.push(index);
             continue;
         }
         workloads.insert(&mover.workload);
         for budget in &mover.budgets {
             *used.entry(*budget).or_default() += 1;
         }
-        wave.movers.push(place);
+        wave.movers.push(index);
     }
     (wave, rest)
 }
 
-/// The workload or PDB whose pods are in the most waves, if it is in more than one.
-pub(crate) fn dominant(movers: &[Mover], waves: &[MoverWave], budgets: &Budgets<'_>) -> Option<String> {
+/// The workload or PDB whose pods are in the most waves, if in more than one.
+pub(crate) fn most_limiting(movers: &[Mover], waves: &[MoverWave], budgets: &Budgets<'_>) -> Option<String> {
     let (mut workloads, mut by_budget): (BTreeMap<&str, usize>, BTreeMap<usize, usize>) = Default::default();
     for wave in waves {
-        let moved = || wave.movers.iter().filter_map(|place| movers.get(*place));
+        let moved = || wave.movers.iter().filter_map(|index| movers.get(*index));
         for workload in moved().map(|mover| mover.workload.as_str()).collect::<BTreeSet<_>>() {
             *workloads.entry(workload).or_default() += 1;
         }

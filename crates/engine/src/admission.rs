@@ -18,10 +18,10 @@ use tollgate_cel as cel;
 use tollgate_document::doc::Value;
 use tollgate_formats::gotime::{self, Timestamp};
 
-/// The current time, as text for filling it in and as a timestamp for comparing.
+/// The current time, as text for defaults and as a timestamp for comparisons.
 #[derive(Clone, Copy, Debug)]
 pub struct Now<'d> {
-    /// RFC 3339 in whole seconds.
+    /// The time in RFC 3339 format with whole seconds.
     pub text: &'d str,
     /// `text` as a timestamp; `None` if it is not a time.
     pub time: Option<Timestamp>,
@@ -36,11 +36,11 @@ impl<'d> From<&'d str> for Now<'d> {
 /// The attributes of an admission request.
 #[derive(Clone, Copy, Debug)]
 pub struct Attributes<'d, T = Value<'d>> {
-    /// Whether the object is created, updated, deleted or connected to.
+    /// The operation: CREATE, UPDATE, DELETE or CONNECT.
     pub operation: Operation,
     /// The subresource that is written; empty for the object itself.
     pub subresource: &'d str,
-    /// The object.
+    /// The submitted object.
     pub object: T,
     /// The stored object; `None` unless the request is an update.
     pub old_object: Option<T>,
@@ -48,7 +48,7 @@ pub struct Attributes<'d, T = Value<'d>> {
     pub namespace: &'d str,
     /// The user who sent the request (`userInfo`); absent if not known.
     pub user: Value<'d>,
-    /// The current time.
+    /// Time at which the request is evaluated.
     pub now: Now<'d>,
 }
 
@@ -85,7 +85,7 @@ impl<'d, T> Attributes<'d, T> {
     }
 }
 
-/// A request whose objects are decoded and have their defaults, as the rules see it.
+/// A request with decoded objects and defaults, as rules see it.
 pub type DecodedAttributes<'d> = Attributes<'d, Object<'d>>;
 
 impl<'d> DecodedAttributes<'d> {
@@ -120,7 +120,7 @@ pub enum Labels<'d> {
     Unknown,
 }
 
-/// Whether a namespace allows admin access to devices.
+/// Result of checking the namespace for the label that allows admin access to devices.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum AdminAccess {
     /// The namespace carries the admin-access label.
@@ -131,14 +131,14 @@ pub enum AdminAccess {
     Unknown,
 }
 
-/// What is known about the surroundings of a request: the release, and the cluster as far as it is visible.
+/// The environment in which a request is checked: the release, and the known state of the cluster.
 #[derive(Clone, Copy, Debug)]
 pub struct Context<'c> {
-    /// The release or draft.
+    /// The Kubernetes release or draft.
     pub profile: &'static Profile,
     /// Labels of the namespace.
     pub labels: Labels<'c>,
-    /// Whether the namespace allows admin access.
+    /// Whether the namespace allows admin access to devices.
     pub admin_access: AdminAccess,
     /// The state of the cluster, if it is known.
     pub cluster: Option<&'c ClusterState>,
@@ -149,7 +149,7 @@ pub struct Context<'c> {
     /// True if the object comes from a review, where the API server's encoder may have escaped characters of raw JSON
     /// that the client sent unescaped.
     pub from_review: bool,
-    /// True if the object is already stored, so that nobody asks to store it, and how it was created is not known.
+    /// True if the object is already stored in a cluster, so that it is not known how it was created.
     pub is_stored: bool,
     /// The checker for CEL expressions.
     pub cel: &'c dyn cel::Checker,

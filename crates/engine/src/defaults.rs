@@ -1,8 +1,8 @@
-//! What the API server fills in when it decodes an object, as edits with paths.
+//! The defaults that the API server sets when it decodes an object, as edits with paths.
 //!
-//! One list of edits serves two readers: validation judges the object with them applied, the mutating side sends
-//! them as a patch. No clock: `now` comes from the caller. Invariant: an object that has everything costs nothing,
-//! and applying the edits twice changes nothing more.
+//! The same edits are used twice: validation checks the object with the edits applied, and the mutating webhook sends
+//! them as a patch. `now` comes from the caller. Invariant: a complete object needs no allocation, and applying the
+//! edits twice changes nothing.
 
 use tollgate_api::profile::{Profile, Version};
 use tollgate_api::view::{
@@ -12,32 +12,34 @@ use tollgate_api::view::{
 use tollgate_document::doc::{Change, Name, New, Value, ValueKind};
 use tollgate_document::field::{FieldPath, Path};
 
-/// One field to fill in: its path, and the change of the document.
+/// A default to set in an object.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Edit {
     /// The path of the field.
     pub at: FieldPath,
-    /// The change that fills it in.
+    /// The change that sets the default.
     pub change: Change,
 }
 
-/// What the edits are used for.
+/// The purpose for which defaults are computed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DefaultsFor {
-    /// To validate the object: all defaults of the server, up to [`MAX_EDITS`], except in lists that are far too long.
+    /// For validating the object: all defaults of the server, up to [`MAX_EDITS`], except in lists that are
+    /// far too long.
     Validation,
-    /// For the patch of the mutating webhook: a list that is longer than any release or draft allows is left unchanged.
+    /// For the patch of the mutating webhook. Lists that are longer than any release or draft allows are left
+    /// unchanged.
     Mutation,
 }
 
-/// Most edits of one object. No valid object needs as many, and each takes much more memory than the `{}` that it
-/// fills.
+/// Maximum number of edits of one object. No valid object needs as many, and each takes much more memory than
+/// the `{}` that it fills.
 pub const MAX_EDITS: usize = 5_000;
-/// Most items of a list that get defaults for validation: longer lists are refused in every release, or their defaults
-/// make no difference.
+/// Maximum number of items of a list that get defaults for validation: longer lists are refused in every
+/// release, or their defaults make no difference.
 const MAX_DEFAULTED_ITEMS: usize = 1_000;
 
-/// Limits of lists: no release and no draft allows more.
+/// Maximum list lengths over all releases and drafts.
 const MAX_TOLERATIONS: usize = 16;
 const MAX_TAINTS: usize = 32;
 const MAX_REQUESTS: usize = 32;
@@ -203,7 +205,8 @@ impl EditCollector<'_> {
         }
     }
 
-    /// Adds the allocation mode of a classic claim. Does nothing without a spec, because such a claim is refused.
+    /// Adds the allocation mode of a classic DRA claim. Does nothing without a spec, because such a claim is
+    /// invalid.
     fn default_classic_claim(&mut self, spec: ClassicClaimSpec<'_>, at: &Path<'_>) {
         if spec.allocation_mode().is_empty() && !spec.json().is_null() {
             self.set_member(spec.json(), "allocationMode", New::str("Delayed"), at);

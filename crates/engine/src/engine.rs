@@ -1,8 +1,8 @@
-//! The engine: a document in, judged findings out. Pure; what the server and the command line share.
+//! The engine: checks a document and returns findings with levels. Pure; shared by the server and the command line.
 //!
-//! `identify → conform → default → drop → rules`, once per profile, then the findings of all profiles are merged and put
-//! in order. The guard (never refuse an update that changes nothing in the spec, or in the status where that is what is
-//! written; `tests/engine/guard.rs`) is applied here and nowhere else.
+//! The steps are `identify → conform → default → drop → rules`, once per profile; then the findings of all profiles
+//! are merged and sorted. The guard, which admits every update that leaves the spec (for a status request: the
+//! status) unchanged, is applied only here (`tests/engine/guard.rs`).
 
 mod admit;
 mod as_stored;
@@ -56,35 +56,34 @@ use tollgate_document::finding::{Finding, FindingBudget, Findings, RuleId};
 
 const KIND: Name = Name::of("kind");
 
-/// A compiled engine: which profiles, which rules.
+/// An engine with its profiles, rules, policies and cluster state, which checks requests.
 #[derive(Clone, Debug)]
 pub struct Engine {
-    /// The profiles asked for, at least one.
+    /// The profiles to check objects against; at least one.
     pub profiles: Vec<&'static Profile>,
-    /// The rules asked for.
+    /// The enabled rules.
     pub rules: RuleSet,
-    /// Expressions that were accepted before.
+    /// Cache of accepted expressions.
     expressions: Arc<CheckedExpressions>,
-    /// True to judge exactly as the API server would: without the guard for unchanged specs, and also objects of kinds
-    /// that are otherwise skipped.
+    /// True to return exactly the API server's verdict: unchanged specs are checked, and no kind is skipped.
     pub exact: bool,
     /// True if objects arrive from an API server, which has already dropped the fields behind feature gates that are
     /// off and has already checked that it serves their version.
     pub comes_from_server: bool,
-    /// True if objects are already stored in a cluster. They are judged in the version in which they were listed,
-    /// whether or not a profile serves it, and policies do not ask for the steps of creating them.
+    /// True if objects are already stored in a cluster. They are checked in the version in which they were listed,
+    /// even if no profile serves it, and policies about the creation of objects do not apply.
     are_stored: bool,
     /// The profile of the cluster in which the objects are stored; `None` if it is unknown or they are not stored.
     stored_on: Option<&'static Profile>,
     /// The administrator's policies.
     pub policies: Arc<PolicySet>,
-    /// Where to get the state of the cluster; `None` if no cluster is known.
+    /// Source of the cluster state; `None` if there is no cluster.
     pub cluster: Option<Cluster>,
-    /// The ResourceClasses that exist; claims that name another are reported. `None` if they are not known.
+    /// The existing ResourceClasses; claims that name another one are reported. `None` if they are unknown.
     pub classes: Option<Arc<ResourceClasses>>,
 }
 
-/// Where the object to validate comes from.
+/// The source of the object to validate.
 #[derive(Clone, Copy)]
 enum Source<'u> {
     /// A file: no server has dropped fields from it. `claims` are the claims that are checked together with it, if
@@ -94,18 +93,18 @@ enum Source<'u> {
     Review,
 }
 
-/// A finding with its level and the profiles it holds for.
+/// A finding with its level and the profiles that it applies to.
 #[derive(Clone, Debug)]
 pub struct Diagnostic {
-    /// What is wrong.
+    /// The finding itself: rule, path and message.
     pub finding: Finding,
     /// The origin of the rule that reports it.
     pub origin: Origin,
-    /// Whether it denies, warns or is only audited.
+    /// Level: deny, warn or audit.
     pub level: Level,
-    /// The profiles, in the order asked for.
+    /// Names of the profiles to which the finding applies, in the order of [`Engine::profiles`].
     pub profiles: Vec<&'static str>,
-    /// The policy that says so.
+    /// The policy that reported the finding, if it was a policy.
     pub policy: Option<PolicyLocation>,
 }
 
@@ -120,7 +119,7 @@ struct ProfileFinding {
 }
 
 impl Engine {
-    /// Creates an engine for those profiles and rules, with the guard and without policies or a cluster.
+    /// Creates an engine for these profiles and rules, without policies and without cluster state.
     pub fn new(profiles: Vec<&'static Profile>, rules: RuleSet) -> Engine {
         Engine {
             profiles,
@@ -136,16 +135,15 @@ impl Engine {
         }
     }
 
-    /// Makes the engine expect objects that an API server sends, which has already dropped the fields behind feature
-    /// gates that are off.
+    /// Configures the engine for objects sent by an API server, which has dropped fields of disabled feature gates.
     #[must_use]
     pub fn behind_server(mut self) -> Engine {
         self.comes_from_server = true;
         self
     }
 
-    /// Makes the engine expect objects that are stored in a cluster. If the cluster's release and gates are known,
-    /// what changes for them with the engine's profiles is reported, too.
+    /// Configures the engine for objects stored in a cluster. If the profile of the cluster is given, differences
+    /// between it and the engine's profiles are reported as well.
     #[must_use]
     pub fn for_stored_objects(self, cluster: Option<&'static Profile>) -> Engine {
         Engine { are_stored: true, stored_on: cluster, ..self }
@@ -162,7 +160,7 @@ impl Engine {
         Engine { policies, ..self }
     }
 
-    /// Sets where the engine gets the state of the cluster, which it asks anew for every DeviceTaintRule.
+    /// Sets the source of the cluster state, which is queried for every DeviceTaintRule.
     #[must_use]
     pub fn with_cluster(self, cluster: Cluster) -> Engine {
         Engine { cluster: Some(cluster), ..self }
@@ -181,7 +179,7 @@ impl Engine {
         Engine { classes, ..self }
     }
 
-    /// Makes the engine judge every object as the API server itself would, without the guard.
+    /// Configures the engine to return exactly the verdict of the API server; see [`Engine::exact`].
     #[must_use]
     pub fn exactly(self) -> Engine {
         Engine { exact: true, ..self }
@@ -192,7 +190,7 @@ impl Engine {
         self.validate_from(admission, labels, Source::File { claims: None })
     }
 
-    /// Validates one object of a file like [`Engine::validate`], knowing the claims that are checked together with it.
+    /// Like [`Engine::validate`], for an object of a file. `claims` are the claims that are checked together with it.
     pub fn validate_among(
         &self,
         admission: &Attributes<'_>,
@@ -249,7 +247,7 @@ impl Engine {
                 rank,
             }));
         }
-        let mut merged = self.merge(all);
+        let mut merged = self.merge_profiles(all);
         self.cut_to_budget(&mut merged, left_out, self.finding_budget(from_review));
         Verdict::Checked(merged)
     }
@@ -300,8 +298,8 @@ impl Engine {
         }
     }
 
-    /// Validates for the profile of the context: adds the findings of rules to `findings` and returns those of
-    /// policies.
+    /// Validates an object for the profile of the context. Adds the findings of rules to `findings`, and returns the
+    /// violations of policies.
     fn validate_for(
         &self,
         identity: &Identity<'_>,
@@ -329,12 +327,12 @@ impl Engine {
             return Violations::default();
         }
         prepare::with_stored(old.as_ref(), version, profile, admission.now.text, |old| {
-            self.judge(&new, old, admission, context, source, findings)
+            self.check_decoded_object(&new, old, admission, context, source, findings)
         })
     }
 
-    /// Judges an object that was decoded and is compared with the stored one, as [`Engine::validate_for`] describes.
-    fn judge(
+    /// Runs the rules and policies on an object that was decoded successfully.
+    fn check_decoded_object(
         &self,
         new: &DecodedObject<'_>,
         old: Option<Object<'_>>,
@@ -370,7 +368,8 @@ impl Engine {
         {
             findings.push(finding);
         }
-        self.policies.judge(&decoded, context, &self.rules, self.finding_budget(context.from_review))
+        let budget = self.finding_budget(context.from_review);
+        self.policies.find_violations(&decoded, context, &self.rules, budget)
     }
 
     /// Reports the decoding errors of the new object, then those of the stored object.
@@ -387,7 +386,7 @@ impl Engine {
         self.report_decoding(all, [errors + old_left_out, strict], findings);
     }
 
-    /// Reports decoding errors, and counts those that the decoder left out: `[errors, errors of strict decoding only]`.
+    /// Reports decoding errors. `left_out` are the numbers of omitted `[errors, errors of strict decoding only]`.
     fn report_decoding(
         &self,
         errors: impl IntoIterator<Item = DecodeError>,
@@ -454,7 +453,7 @@ impl Engine {
 
     /// Sorts the findings of all profiles and joins equal ones into one diagnostic that lists the profiles. Repeated
     /// findings of one profile are dropped, as at the API server.
-    fn merge(&self, mut all: Vec<ProfileFinding>) -> Vec<Diagnostic> {
+    fn merge_profiles(&self, mut all: Vec<ProfileFinding>) -> Vec<Diagnostic> {
         // Equal elements cannot be told apart, so their order does not matter.
         all.sort_unstable();
         let mut merged: Vec<Diagnostic> = Vec::with_capacity(all.len());

@@ -1,8 +1,10 @@
-//! What a DeviceTaintRule, or a changed ResourceSlice, will do: devices → claims → pods → when and why. Pure.
+//! Computes the impact of a DeviceTaintRule or a changed ResourceSlice: devices → claims → pods, with times and
+//! reasons. Pure.
 //!
 //! A [`Snapshot`] is the state of the cluster, filled from a dump or by a watcher; [`assess`] applies a
-//! [`ProposedChange`] to it and follows the eviction controller of the profile's release step by step, so that the numbers
-//! match the controller's. Nothing here reads a clock: the time is an input. Limits on the impact belong to `policy`.
+//! [`ProposedChange`] to it and follows the eviction controller of the profile's release step by step, so that the
+//! numbers match the controller's. Nothing here reads a clock: the time is an input. Limits on the impact belong to
+//! `policy`.
 //!
 //! Invariant: the same snapshot, change, profile and time give the same result in the same order.
 
@@ -76,17 +78,17 @@ pub enum ProposedChange {
 /// A changed ResourceSlice, which the snapshot already contains in its new form.
 #[derive(Debug)]
 pub struct SliceChange {
-    /// Its name.
+    /// Name of the ResourceSlice.
     name: Arc<str>,
     /// The ResourceSlicePatch that changes the slice; `None` if its driver does.
     patch: Option<ProposedPatch>,
 }
 
-/// What a ResourceSlicePatch (draft r1) changes in a slice.
+/// The effect of a ResourceSlicePatch (draft r1) on a slice.
 #[derive(Debug)]
 struct ProposedPatch {
     name: Box<str>,
-    /// The devices that it selects.
+    /// Names of the devices that the patch selects.
     devices: Vec<Box<str>>,
     /// True if it also selects devices by class or expression, and these cannot be evaluated.
     is_conditional: bool,
@@ -183,14 +185,14 @@ impl ProposedChange {
     }
 }
 
-/// The state of the cluster and how reliable it is.
+/// The cluster state, and how reliable it is.
 #[derive(Clone, Debug)]
 pub struct ClusterState {
-    /// The state.
+    /// The objects of the cluster.
     pub snapshot: Arc<Snapshot>,
     /// Age of the state in seconds if a watch is lost; `None` if it is current.
     pub stale_seconds: Option<u64>,
-    /// Objects of the cluster that cannot be read: every number may be too low.
+    /// Number of objects that could not be read, so that all numbers may be too low.
     pub unreadable_objects: usize,
 }
 
@@ -214,11 +216,11 @@ impl ClusterState {
 pub struct ImpactQuery<'s> {
     /// The state of the cluster.
     pub snapshot: &'s Snapshot,
-    /// The change to assess.
+    /// The change whose impact is computed.
     pub change: &'s ProposedChange,
-    /// The release whose eviction controller is followed.
+    /// The release whose eviction controller is simulated.
     pub profile: &'s Profile,
-    /// When the change takes effect.
+    /// The time at which the change takes effect.
     pub at: Timestamp,
 }
 
@@ -269,22 +271,23 @@ impl ImpactQuery<'_> {
 /// The impact of a change.
 #[derive(Debug)]
 pub struct Impact<'s> {
-    /// What the controller counts, with the effect taken as NoExecute.
+    /// The numbers that the eviction controller would report if the effect were NoExecute.
     pub counts: ImpactCounts,
-    /// Claims that hold a matched device.
+    /// Number of claims that hold a selected device.
     pub claims: usize,
-    /// Every pod that uses a matched device, in order of eviction.
+    /// Every pod that uses a selected device, in order of eviction.
     pub pods: Vec<PodImpact<'s>>,
-    /// Namespaces in which a pod is evicted, in order.
+    /// Namespaces in which a pod is evicted, sorted.
     pub namespaces: Vec<&'s str>,
-    /// The first condition the controller writes; `None` if the release writes none.
+    /// The first condition that the controller writes; `None` if the release writes none.
     pub condition: Option<RuleCondition>,
-    /// Allocated devices that no slice lists.
+    /// Number of allocated devices that no slice lists.
     pub unlisted: usize,
-    /// Classes or expressions select devices, and cannot be evaluated: all numbers are upper bounds.
+    /// True if all numbers are upper bounds, because classes or expressions select devices and cannot be
+    /// evaluated.
     pub is_upper_bound: bool,
-    /// Partitions of selected devices that the scheduler can still allocate, sorted by driver, pool and name. Empty if the
-    /// snapshot does not store counters.
+    /// Partitions of selected devices that the scheduler can still allocate, sorted by driver, pool and name.
+    /// Empty if the snapshot does not store counters.
     pub partitions: Vec<Partition<'s>>,
     /// The devices that rules select by class and expression.
     selections: selection::ClassSelections<'s>,
@@ -302,16 +305,16 @@ impl Impact<'_> {
     }
 }
 
-/// What happens to a pod.
+/// The effect of a change on a pod.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PodOutcome {
-    /// Evicted immediately.
+    /// The pod is evicted immediately.
     EvictedNow,
-    /// Evicted later.
+    /// The pod is evicted at this time.
     EvictedAt(Timestamp),
-    /// It tolerates the taint without a time limit.
+    /// The pod tolerates the taint without a time limit.
     Tolerated,
-    /// Nothing happens to it.
+    /// The pod is not affected.
     Unaffected,
 }
 
@@ -332,18 +335,18 @@ impl PodOutcome {
     }
 }
 
-/// A pod that uses a matched device.
+/// A pod that uses a selected device.
 #[derive(Debug)]
 pub struct PodImpact<'s> {
-    /// Its namespace.
+    /// Namespace of the pod.
     pub namespace: &'s str,
-    /// Its name.
+    /// Name of the pod.
     pub name: &'s str,
-    /// `Kind/name` of the owner that controls it.
+    /// `Kind/name` of the controlling owner.
     pub owner: Option<&'s str>,
-    /// What happens to it.
+    /// The effect on the pod.
     pub outcome: PodOutcome,
-    /// Why, device by device.
+    /// The reasons for the outcome, one for each device.
     pub reasons: Vec<OutcomeReason<'s>>,
     /// True if a reason evicts the pod because of the change, or would do so with effect NoExecute.
     // Kept beside the reasons, because a report asks every pod: reasons are elsewhere in memory.

@@ -1,11 +1,11 @@
 //! Admission policies: who may tolerate what, which taints may be published, how much a DeviceTaintRule may affect.
 //!
-//! Policy files are compiled into a [`PolicySet`], all or none ([`PolicySet::load`]). A set checks one request at a time
-//! and uses no files, no clock and no cluster: its input is `Attributes` and `Context`.
+//! Policy files are compiled into a [`PolicySet`], all or none ([`PolicySet::load`]). A set checks one request at a
+//! time and uses no files, no clock and no cluster: its input is `Attributes` and `Context`.
 //!
-//! Invariants: allow entries of several policies add up, and a deny entry wins; a criterion that cannot be evaluated is a
-//! violation, never "no match"; a stored violation that an update does not change is not reported, unless it could
-//! spread; an empty set costs nothing.
+//! Invariants: allow entries of several policies add up, and a deny entry wins; a criterion that cannot be evaluated
+//! is a violation, never "no match"; a stored violation that an update does not change is not reported, unless it
+//! could spread; an empty set costs nothing.
 
 mod broken;
 mod cel;
@@ -46,7 +46,7 @@ pub use load::{PolicyError, PolicyFile, ReadFile};
 pub use load::{document_errors, is_test, normalized, policy_errors};
 pub use location::PolicyLocation;
 pub use missing::{MissingTolerations, missing_tolerations};
-pub use relevance::Among;
+pub use relevance::PolicySubset;
 pub(crate) use resource::resource_findings;
 pub use resource::{Acceptance, FieldError, PolicyResource, ResourceState, resource_errors};
 pub use resource::{SCHEMA_FILE, is_map_key, max_items};
@@ -58,7 +58,7 @@ use std::sync::Arc;
 
 use crate::admission::{Context, DecodedAttributes, Operation};
 use crate::defaults::Edit;
-use crate::rules::ratchet::{self, Extent, KnownFaults, Ratchet};
+use crate::rules::ratchet::{self, Extent, Ratchet, StoredFindings};
 use crate::rules::table::POLICY_LOOKUP;
 use crate::rules::{Level, RuleSet};
 use broken::Defect;
@@ -77,7 +77,7 @@ use tollgate_document::field::Path;
 use tollgate_document::finding::{ErrorType, Finding, FindingBudget};
 use tollgate_formats::gotime::Timestamp;
 
-/// Compiled policies, which check requests.
+/// Compiled policies, against which requests are checked.
 #[derive(Debug, Default)]
 pub struct PolicySet {
     policies: Vec<Arc<Policy>>,
@@ -87,43 +87,44 @@ pub struct PolicySet {
     resources: Vec<ResourceState>,
 }
 
-/// One policy.
+/// A compiled policy.
 #[derive(Debug)]
 struct Policy {
     name: Box<str>,
-    /// `file:line`, or `TolerationPolicy/research` for a resource
+    /// Location of the policy: `file:line`, or `TolerationPolicy/research` for a resource.
     source: Box<str>,
     /// The generation of a resource; `None` for a file.
     generation: Option<i64>,
-    /// Why it cannot be evaluated; only for resources, because files load completely or not at all.
+    /// The reason why the policy cannot be evaluated. Set only for custom resources, because policy files
+    /// with errors are not loaded.
     broken: Option<Defect>,
     scope: Scope,
     exempt: Exemptions,
     action: Level,
-    /// When `action: Deny` comes into force; `None` for from the start.
+    /// `enforceFrom`: the time from which `action: Deny` applies; `None` if it applies immediately.
     enforce_from: Option<Timestamp>,
     /// True for `onUnavailable: Deny`.
     fails_closed: bool,
-    /// Whom to ask about it.
+    /// Contact for questions about the policy.
     contact: Option<Box<str>>,
-    /// Where it is explained.
+    /// URL of the policy's documentation.
     docs: Option<Box<str>>,
     expressions: Expressions,
     spec: PolicySpec,
-    /// The document as JSON.
+    /// The policy document as JSON.
     json: Box<str>,
-    /// The fields that name schema files, and the contents of those files.
+    /// The fields that reference schema files, with the contents of these files.
     schema_files: Vec<(String, String)>,
 }
 
 /// A violation of a policy.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Violation {
-    /// What is wrong.
+    /// The rule, path and message of the violation.
     pub finding: Finding,
-    /// How it affects the verdict.
+    /// Level: deny, warn or audit.
     pub level: Level,
-    /// The policy.
+    /// The violated policy.
     pub policy: PolicyLocation,
 }
 
@@ -151,7 +152,7 @@ impl PolicySet {
         self.policies.iter().any(|policy| policy.scope.needs_labels() || policy.expressions.need_namespace())
     }
 
-    /// What is probably a mistake in the files, though the policies can be used.
+    /// Probable mistakes in the files, which do not prevent the policies from being used.
     pub fn warnings(&self) -> &[PolicyError] {
         &self.warnings
     }
@@ -161,9 +162,9 @@ impl PolicySet {
         &self.digest
     }
 
-    /// Returns the violations of a request, within a budget; for an update, only those that it introduces. None for
-    /// writes of the status.
-    pub fn judge(
+    /// Returns the violations of a request, limited by `budget`. For an update, only violations that it
+    /// introduces. Returns none for status requests.
+    pub fn find_violations(
         &self,
         admission: &DecodedAttributes<'_>,
         context: &Context<'_>,
@@ -178,7 +179,7 @@ impl PolicySet {
         if extent == Extent::Within {
             return Violations::default();
         }
-        let known = RefCell::new(KnownFaults::new(extent));
+        let known = RefCell::new(StoredFindings::new(extent));
         let mut report = ViolationReport::within(budget, rules, admission.now.time);
         let matched = self.match_policies(admission, context, &mut report);
         // Violations of the request as a whole are always reported.
@@ -189,7 +190,7 @@ impl PolicySet {
             && extent != Extent::Wider
             && (report.violations.len() > first || !report.left_out.is_empty())
         {
-            let endless = FindingBudget::endless(ratchet::TEXT);
+            let endless = FindingBudget::endless(ratchet::MAX_COMPARED_TEXT);
             let mut learned = ViolationReport::within(endless, rules, admission.now.time);
             learned.ratchet = Some(Ratchet::Learn(&known, stored.object));
             check_all(&matched, &stored, context, &mut learned);
@@ -346,8 +347,8 @@ impl Policy {
         (!parts.is_empty()).then(|| format!("policy {}: {}", self.name, parts.join("; ")))
     }
 
-    /// Returns when the policy starts to deny; `None` if it does so now, or if it never denies. Without a clock, it does
-    /// so now.
+    /// Returns when the policy starts to deny; `None` if it does so now, or if it never denies. Without a
+    /// clock, it does so now.
     fn denies_from(&self, now: Option<Timestamp>) -> Option<Timestamp> {
         let is_later = |from: &Timestamp| now.is_some_and(|now| now < *from);
         self.enforce_from.filter(|from| self.action == Level::Deny && is_later(from))

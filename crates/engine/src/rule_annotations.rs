@@ -6,14 +6,14 @@
 use tollgate_api::view::ObjectMeta;
 use tollgate_formats::gotime::{self, Timestamp};
 
-/// The time in RFC 3339 from which the rule is no longer needed.
+/// Annotation with the time, in RFC 3339 format, from which the rule is no longer needed.
 pub const EXPIRES: &str = "tollgate.dev/expires";
-/// Who is responsible for the rule.
+/// Annotation with the person or team responsible for the rule.
 pub const OWNER: &str = "tollgate.dev/owner";
-/// What the rule is for.
+/// Annotation with the purpose of the rule.
 pub const REASON: &str = "tollgate.dev/reason";
 
-/// Every annotation, in the order in which they are listed.
+/// All annotations, in the order in which they are listed.
 pub const ALL: &[&str] = &[EXPIRES, OWNER, REASON];
 
 /// Returns the value of an annotation; `None` if it is absent, blank or not a string.

@@ -1,10 +1,10 @@
-//! Rules: what is checked, by whom, and under which name.
+//! The rules: which checks exist, their origins and their IDs.
 //!
-//! A rule is an entry in the [`table`]: an id with an origin, a default level and a page. A [`Group`] is one function that
-//! speaks for the rules of one Kubernetes type (upstream) or for one file of ours. A run is one walk and a few
-//! function-pointer calls, and a group none of whose rules is wanted is never called.
+//! A rule is an entry in the [`table`]: an ID with an origin, a default level and a page. A [`Group`] is one function
+//! that reports the rules of a Kubernetes type (upstream) or of a single file (lints). A run is one walk over the
+//! object with a few function calls; groups without a selected rule are not called.
 //!
-//! Invariant: [`Cx::report`] is the only way out, and it allocates only when there is something to say.
+//! Invariant: findings are reported only through [`Cx::report`], which allocates only if there is a finding.
 
 mod cx;
 pub mod documented;
@@ -35,12 +35,12 @@ use tollgate_document::field::Path;
 use tollgate_document::finding::{Finding, FindingBudget, Findings};
 use tollgate_formats::gotime;
 
-/// One check function and the rules whose findings it reports. The functions of the API server's rules call each other
-/// across files, so each may report any of these rules, and lists none.
+/// A check function and the rules that it reports. The functions for the API server's rules call each other
+/// across files, so they list no rules and can report any of them.
 #[derive(Clone, Copy, Debug)]
 pub struct Group {
     pub rules: &'static [RuleId],
-    /// The function, by the part of an object that it checks.
+    /// The check function, by the part of an object that it checks.
     pub check: Check,
 }
 
@@ -85,24 +85,24 @@ impl Check {
 /// A check function, by the part of an object that it checks.
 #[derive(Clone, Copy, Debug)]
 pub enum Check {
-    /// The whole object.
+    /// Checks the whole object.
     Object(fn(&mut Cx<'_, '_>, &DecodedAttributes<'_>)),
-    /// A list of taints.
+    /// Checks a list of taints.
     Taints(fn(&mut Cx<'_, '_>, &Path<'_>, TaintList<'_>)),
-    /// A single taint.
+    /// Checks a single taint.
     Taint(fn(&mut Cx<'_, '_>, &Path<'_>, &LocatedTaint<'_>)),
-    /// A list of tolerations.
+    /// Checks a list of tolerations.
     Tolerations(fn(&mut Cx<'_, '_>, &Path<'_>, List<'_, Toleration<'_>>)),
-    /// A single toleration.
+    /// Checks a single toleration.
     Toleration(fn(&mut Cx<'_, '_>, &Path<'_>, Toleration<'_>)),
     /// The selector of a DeviceTaintRule, or its absence.
     Selector(fn(&mut Cx<'_, '_>, &Path<'_>, &DeviceSelection<'_>)),
 }
 
-/// A selection of rules, compiled for running.
+/// A set of selected rules, prepared for running.
 #[derive(Clone, Debug)]
 pub struct RuleSet {
-    /// Whether each rule is selected, by its number.
+    /// For each rule, by index in the table, whether it is selected.
     wanted: [bool; TABLE.len()],
     /// The groups to call, by the part that they check: a slice has a thousand taints, and each is passed only to the
     /// groups that check taints.
@@ -162,10 +162,10 @@ impl RuleSet {
             return;
         }
         let extent = ratchet::extent(admission);
-        let known = RefCell::new(ratchet::KnownFaults::new(extent));
+        let known = RefCell::new(ratchet::StoredFindings::new(extent));
         if extent != ratchet::Extent::Wider {
             let learn = Ratchet::Learn(&known, stored.object);
-            let mut forgotten = Findings::within(FindingBudget::endless(ratchet::TEXT));
+            let mut forgotten = Findings::within(FindingBudget::endless(ratchet::MAX_COMPARED_TEXT));
             let is_learned = |group: &Group| is_of_drafts || group.is_ratcheted();
             self.run_groups(context, &stored, is_learned, Some(learn), &mut forgotten);
         }
@@ -200,8 +200,8 @@ impl RuleSet {
             .run(admission, context, findings);
     }
 
-    /// Calls the groups that `which` accepts on every part of the object, and adds to `findings`. With a ratchet,
-    /// findings are learned or left out as it says.
+    /// Calls the groups for which `which` returns true on every part of the object, and adds to `findings`. A
+    /// ratchet records findings or omits those that the stored object already had.
     fn run_groups(
         &self,
         context: &Context<'_>,
@@ -223,7 +223,7 @@ impl RuleSet {
             rules: self,
             ratchet,
             findings,
-            expressions: cx::EXPRESSIONS,
+            expressions: cx::EXPRESSION_BUDGET,
         };
         for group in self.groups_for(Check::OBJECT).filter(|group| which(group)) {
             if let Check::Object(check) = group.check {

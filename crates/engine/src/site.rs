@@ -1,7 +1,7 @@
-//! Where taints, tolerations and selectors are in each kind of object, with the user's path to each.
+//! Finds taints, tolerations and selectors in each kind of object, with the user's path to each.
 //!
-//! Lints, documented limits and policies find them only through this file, so a new kind of object is one arm here and no
-//! change in any rule.
+//! Lints, documented limits and policies find them only through this module, so supporting a new kind of object
+//! requires one new match arm here and no change in any rule.
 
 use crate::admission::DecodedAttributes;
 use tollgate_api::profile::Version;
@@ -18,10 +18,10 @@ mod pods;
 pub use parameters::{DriverParameters, visit_parameters};
 pub use pods::{visit_claim_templates, visit_pod_spec};
 
-/// What a list of taints belongs to.
+/// The kind of object that a list of taints belongs to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TaintOwner {
-    /// A device of a slice.
+    /// A device of a ResourceSlice.
     Device,
     /// A slice itself (draft r2).
     Slice,
@@ -29,10 +29,10 @@ pub enum TaintOwner {
     Patch,
 }
 
-/// A list of taints and what it belongs to.
+/// A list of taints, with the kind of object that it belongs to.
 #[derive(Clone, Copy, Debug)]
 pub struct TaintList<'d> {
-    /// What the taints belong to.
+    /// The kind of object that the taints belong to.
     pub owner: TaintOwner,
     /// The name of the device, if all taints are on one; otherwise empty.
     device: &'d str,
@@ -61,17 +61,17 @@ impl<'d> TaintList<'d> {
     }
 }
 
-/// One taint and the device it is on.
+/// A taint, with the name of its device.
 #[derive(Clone, Copy, Debug)]
 pub struct LocatedTaint<'d> {
     pub taint: Taint<'d>,
-    /// The device it is on; empty for a rule or a patch.
+    /// Name of the device; empty for a rule or a patch.
     pub device: &'d str,
     old: Option<Object<'d>>,
 }
 
-/// Most items that are searched: no valid slice has more devices, no valid list more taints. Bounds the cost of hostile
-/// objects.
+/// Maximum number of items that are searched: no valid slice has more devices, no valid list more taints.
+/// Bounds the cost of hostile objects.
 const MAX_SEARCHED: usize = 128;
 
 impl<'d> LocatedTaint<'d> {
@@ -113,10 +113,10 @@ pub enum SelectorOwner {
     Patch,
 }
 
-/// The selector of a DeviceTaintRule, or its absence; the filter of a ResourceSlicePatch.
+/// The selector of a DeviceTaintRule, which may be absent, or the filter of a ResourceSlicePatch.
 #[derive(Clone, Copy, Debug)]
 pub struct DeviceSelection<'d> {
-    /// What it belongs to.
+    /// The kind of object that contains the selector.
     pub by: SelectorOwner,
     /// The selector, if there is one; a patch always has one, if only an empty one.
     pub selector: Option<TaintSelector<'d>>,
@@ -133,36 +133,36 @@ impl DeviceSelection<'_> {
     }
 }
 
-/// Something that rules check, and where it is.
+/// A part of an object that rules check, with its path.
 #[derive(Clone, Copy, Debug)]
 pub enum Site<'p, 'd> {
     /// A list of taints.
     Taints {
-        /// Where.
+        /// Path of the list.
         at: &'p Path<'p>,
         taints: TaintList<'d>,
     },
-    /// One taint, of a device, a slice or a rule.
+    /// A single taint of a device, slice or rule.
     Taint {
-        /// Where.
+        /// Path of the taint.
         at: &'p Path<'p>,
         taint: &'p LocatedTaint<'d>,
     },
     /// The tolerations of one request or sub-request.
     Tolerations {
-        /// Where.
+        /// Path of the list.
         at: &'p Path<'p>,
         /// The tolerations.
         list: List<'d, Toleration<'d>>,
     },
     Toleration {
-        /// Where.
+        /// Path of the toleration.
         at: &'p Path<'p>,
         toleration: Toleration<'d>,
     },
     /// The selector of a DeviceTaintRule.
     Selector {
-        /// Where it is, or would be.
+        /// Path of the selector, even if it is absent.
         at: &'p Path<'p>,
         /// The selector and what it is for.
         selection: DeviceSelection<'d>,

@@ -1,8 +1,8 @@
-//! Whether a toleration tolerates a taint, and whether policy entries cover it ([`coverage`]).
+//! Matching of taints and tolerations, and of tolerations and policy entries ([`coverage`]).
 //!
-//! The comparison that scheduler and eviction controller share. They use the result differently: both ignore taints whose
-//! effect is neither NoSchedule nor NoExecute, and the eviction controller only counts tolerations whose own effect is
-//! NoExecute.
+//! The scheduler and the eviction controller share this comparison, but use the result differently: both ignore
+//! taints with effects other than NoSchedule and NoExecute, and the eviction controller considers only tolerations
+//! with the effect NoExecute.
 
 pub mod coverage;
 

@@ -1,4 +1,4 @@
-//! What a walk leaves out: `.gitignore`, `.ignore` and `--exclude`.
+//! The files that a walk excludes: `.gitignore`, `.ignore` and `--exclude`.
 //!
 //! The files count as git reads them: the nearest one decides, `.ignore` before `.gitignore`, from the folder of a path
 //! up to the top of its repository. A user's global excludes do not count: a run in CI and one at a desk say the same.
@@ -19,10 +19,11 @@ use super::{InputError, leads_outside, read_regular, shown};
 
 const GITIGNORE: &str = ".gitignore";
 const IGNORE: &str = ".ignore";
-/// Most bytes of ignore files that hold in one folder, those of the folders above included. Compiled patterns take up to
-/// 750 times the memory of their text.
+/// Maximum total size of the ignore files that apply to one folder, including those of parent folders.
+/// Compiled patterns take up to 750 times the memory of their text.
 const MAX_BYTES: u64 = 256 << 10;
-/// Most patterns that hold in one folder, likewise. A compiled pattern takes up to 12 KiB of memory.
+/// Maximum number of patterns that apply to one folder, including those of parent folders. A compiled pattern
+/// takes up to 12 KiB of memory.
 const MAX_PATTERNS: u64 = 10_000;
 
 /// The patterns of the ignore files from the top of a repository down to a folder.
@@ -47,7 +48,7 @@ struct IgnoreFile {
 impl IgnoreFiles {
     /// Reads the ignore files of the folders above a folder, up to the top of its repository; reads none if it is in no
     /// repository. `real` is the folder with links resolved.
-    pub(super) fn above(folder: &Path, real: &Path, found: &mut FolderWalk) -> IgnoreFiles {
+    pub(super) fn read_ignore_files_above(folder: &Path, real: &Path, found: &mut FolderWalk) -> IgnoreFiles {
         let mut files = IgnoreFiles { top: real.to_owned(), ..IgnoreFiles::default() };
         let mut above: Vec<&Path> = Vec::new();
         for ancestor in folder.ancestors() {

@@ -1,11 +1,12 @@
 //! Finds, reads and replaces the files that the user names. Not what is in them: that is `tollgate-document`'s.
 //!
 //! A file given by the user is read whatever its name; a folder is searched for manifests, in the order of names,
-//! without hidden folders. Files are read one at a time, by the caller. There are two searches: [`collect`] is for input
-//! that must be complete (policies, dumps) and leaves nothing out; `walk` is for repositories and obeys `.gitignore`.
+//! without hidden folders. Files are read one at a time, by the caller. There are two searches: [`collect`] is for
+//! input that must be complete (policies, dumps) and leaves nothing out; `walk` is for repositories and obeys
+//! `.gitignore`.
 //!
-//! Invariant: searching a folder reads no manifest outside of it. A symbolic link is followed if its target is inside, as
-//! in the volumes of a kubelet (`..data`); others are listed, for the caller to report or to reject.
+//! Invariant: searching a folder reads no manifest outside of it. A symbolic link is followed if its target is
+//! inside, as in the volumes of a kubelet (`..data`); others are listed, for the caller to report or to reject.
 #![expect(
     clippy::disallowed_methods,
     reason = "this is the door to the file system that the others go through"
@@ -32,12 +33,12 @@ pub use walk::{FolderWalk, KUSTOMIZATIONS, WalkOptions, kustomizations_above, wa
 /// Default limit of a file in bytes.
 pub const MAX_FILE: u64 = 64 << 20;
 
-/// An input.
+/// An input to check.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Input {
     /// Standard input.
     Stdin,
-    /// A file.
+    /// A file, by path.
     File(PathBuf),
 }
 
@@ -62,7 +63,7 @@ impl Input {
 /// The inputs of the arguments, in order.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Inputs {
-    /// Inputs to read.
+    /// The inputs to read.
     pub inputs: Vec<Input>,
     /// The folders that were searched.
     pub folders: Vec<PathBuf>,
@@ -260,8 +261,8 @@ pub fn is_dangling_link(path: &Path) -> bool {
     path.is_symlink() && !path.exists()
 }
 
-/// Reads a file that [`read`] refused for its encoding, with replacement characters, to guess what it is. `None` if it
-/// cannot be read at all.
+/// Reads a file whose encoding [`read`] rejects, with replacement characters, to guess its content. Returns
+/// `None` if it cannot be read.
 pub fn read_lossy(path: &Path, limit: u64) -> Option<String> {
     let bytes = read_bytes(path, limit).ok()?;
     Some(String::from_utf8_lossy(&bytes).into_owned())
@@ -270,8 +271,9 @@ pub fn read_lossy(path: &Path, limit: u64) -> Option<String> {
 /// Largest file with certificates or keys.
 pub const MAX_PEM: u64 = 1 << 20;
 
-/// Reads a file that another file or a walk names; an error if it has more than `limit` bytes or is not a regular file.
-/// Opening a pipe would block, and a device may never end; only the command line may name such a file.
+/// Reads a file named by another file or found by a walk. Fails if it has more than `limit` bytes or is not a
+/// regular file, because pipes can block and devices may never end. Only the command line may name such
+/// files.
 pub fn read_regular(path: &Path, limit: u64) -> Result<Vec<u8>, InputError> {
     match std::fs::metadata(path) {
         Ok(meta) if !meta.is_file() => Err(InputError::of_file(&shown(path), "not a regular file")),
@@ -303,7 +305,7 @@ fn unreadable_file(path: &Path, error: &std::io::Error) -> InputError {
     InputError::of_file(&shown(path), io_reason(error))
 }
 
-/// Why a file cannot be read, in words for people.
+/// A short reason why a file cannot be read, for users.
 pub fn io_reason(error: &std::io::Error) -> String {
     match error.kind() {
         std::io::ErrorKind::NotFound => "no such file or folder".to_owned(),

@@ -1,4 +1,4 @@
-//! How a file is named in messages and reports: one spelling, however the user or the shell wrote the path.
+//! The name of a file in messages and reports: one spelling, independent of how the user or the shell wrote the path.
 //!
 //! `./a.yaml`, `a.yaml` and `/the/working/folder/a.yaml` are all `a.yaml`, so that formats and runs can be compared.
 //! `..` is kept: behind a symbolic link it is not the folder before it.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 
-/// Compiled globs.
+/// Compiled glob patterns for paths.
 #[derive(Clone, Debug)]
 pub struct PathGlobs {
     folder: PathBuf,

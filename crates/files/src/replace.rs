@@ -1,9 +1,9 @@
-//! Replaces the text of a file, whole or not at all.
+//! Replaces the text of a file atomically.
 //!
-//! The new text is written beside the file and renamed onto it, so that nobody ever reads half of it. A symbolic link
-//! stays one: its target is replaced. Owner, permissions and the byte order mark are kept.
+//! The new text is written beside the file and renamed onto it, so that no reader sees a partial file. A symbolic
+//! link stays one: its target is replaced. Owner, permissions and the byte order mark are kept.
 //!
-//! Invariant: a file that is not what was judged any more is left as it is.
+//! Invariant: a file that has changed since it was checked is not modified.
 
 use std::fs::{File, Metadata};
 use std::io::{ErrorKind, Write as _};
@@ -15,8 +15,8 @@ use tollgate_document::source;
 
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// Writes `new` to a file whose text is `old`; an error, in words for people, if the file has changed or cannot be
-/// written.
+/// Replaces the text `old` of a file with `new`. Returns an error message if the file has changed or cannot
+/// be written.
 pub fn replace_text(path: &Path, old: &str, new: &str) -> Result<(), String> {
     let target = std::fs::canonicalize(path).map_err(|error| io_reason(&error))?;
     let meta = std::fs::metadata(&target).map_err(|error| io_reason(&error))?;
@@ -39,8 +39,8 @@ pub fn replace_text(path: &Path, old: &str, new: &str) -> Result<(), String> {
         .map_err(|error| io_reason(&error))
 }
 
-/// Writes a file completely or not at all. Where that is not possible (a device, a mounted file, a folder in which no
-/// file can be created), it is written in place.
+/// Writes a file atomically. If that is not possible (a device, a mounted file, a folder that is not
+/// writable), writes it in place.
 pub fn write_whole(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     let is_special = ["/dev", "/proc"].iter().any(|folder| path.starts_with(folder));
     let written = match std::fs::metadata(path) {
@@ -61,8 +61,8 @@ pub fn write_whole(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     }
 }
 
-/// Creates a file in `folder` or below it, with the folders above it. An error of the kind `AlreadyExists` if there is a
-/// file or a link; an error if a link leads out of the folder.
+/// Creates a file in `folder` or below it, with the folders above it. An error of the kind `AlreadyExists` if
+/// there is a file or a link; an error if a link leads out of the folder.
 pub fn create_text(folder: &Path, path: &Path, text: &str) -> std::io::Result<()> {
     let above = path.parent().unwrap_or(folder);
     // Before folders are created: they must not be created elsewhere, either.
@@ -107,7 +107,7 @@ fn create_beside(path: &Path) -> std::io::Result<(PathBuf, File)> {
     }
 }
 
-/// Gives a file the owner of the file that it replaces. Only root may do that; for others, it becomes their own.
+/// Sets the owner of a file to that of the file that it replaces. Has an effect only for root.
 #[cfg(unix)]
 fn keep_owner(file: &File, replaced: &Metadata) {
     use std::os::unix::fs::MetadataExt as _;

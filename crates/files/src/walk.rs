@@ -2,7 +2,8 @@
 //!
 //! It also notes what tells the role of other files: Helm charts and kustomizations. Nothing is parsed here.
 //!
-//! Invariant: see [`super`]: no link out of the folder is followed. A folder is read once, however many links lead to it.
+//! Invariant: see [`super`]: no link out of the folder is followed. A folder is read once, however many links lead to
+//! it.
 
 use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
@@ -17,35 +18,35 @@ use super::{Input, InputError, is_manifest, is_markdown, leads_outside, unreadab
 pub const KUSTOMIZATIONS: [&str; 3] = ["kustomization.yaml", "kustomization.yml", "Kustomization"];
 const CHART: &str = "Chart.yaml";
 
-/// What a walk leaves out.
+/// The files that a walk excludes.
 #[derive(Clone, Debug, Default)]
 pub struct WalkOptions {
-    /// Patterns of paths.
+    /// Patterns of excluded paths.
     pub excludes: Vec<Excludes>,
-    /// `.gitignore` and `.ignore` do not count.
+    /// True to disregard `.gitignore` and `.ignore`.
     pub no_ignore: bool,
-    /// Markdown files are inputs.
+    /// True to include Markdown files as inputs.
     pub markdown: bool,
 }
 
-/// What a walk found.
+/// The files that a walk found.
 #[derive(Debug, Default)]
 pub struct FolderWalk {
-    /// Manifests by their names, dangling links included.
+    /// Files with a manifest's extension, including dangling links.
     pub inputs: Vec<Input>,
-    /// Markdown files that are no inputs.
+    /// Markdown files that are not inputs.
     pub markdown: Vec<PathBuf>,
-    /// What cannot be read.
+    /// Errors for files and folders that cannot be read.
     pub errors: Vec<InputError>,
     /// Links to targets outside of the folder, which are not followed.
     pub outside: Vec<PathBuf>,
-    /// Manifests by their names, and folders, that an ignore file leaves out.
+    /// Number of manifests and folders that an ignore file excludes.
     pub ignored: usize,
-    /// Manifests by their names, and folders, that an exclude leaves out.
+    /// Number of manifests and folders that `--exclude` excludes.
     pub excluded: usize,
-    /// Folders with a Helm chart, those above the walk included.
+    /// Folders with a Helm chart, including parent folders of the walk.
     pub charts: Vec<PathBuf>,
-    /// Kustomizations, those above the walk included.
+    /// Folders with a kustomization, including parent folders of the walk.
     pub kustomizations: Vec<PathBuf>,
 }
 
@@ -70,7 +71,7 @@ pub fn walk(folder: &Path, options: &WalkOptions) -> FolderWalk {
     let ignore_files = if options.no_ignore {
         IgnoreFiles::default()
     } else {
-        IgnoreFiles::above(&absolute, &root, &mut found)
+        IgnoreFiles::read_ignore_files_above(&absolute, &root, &mut found)
     };
     let excludes = options.excludes.iter().flat_map(|excludes| excludes.for_walk(&absolute)).collect();
     let (no_ignore, markdown) = (options.no_ignore, options.markdown);
@@ -105,7 +106,7 @@ fn note_files_above(folder: &Path, found: &mut FolderWalk) {
     }
 }
 
-/// The state of a walk.
+/// The state of a walk in progress.
 struct Walker {
     root: PathBuf,
     no_ignore: bool,
@@ -231,7 +232,8 @@ impl Walker {
         is_excluded || is_ignored
     }
 
-    /// Whether an exclude leaves the path out, and whether an ignore file does; at most one of both is true.
+    /// Returns whether an exclude pattern, and whether an ignore file, excludes the path. At most one of them
+    /// is true.
     fn is_excluded_or_ignored(&self, absolute: &Path, entry: &FolderEntry) -> (bool, bool) {
         if self.excludes.is_empty() && self.ignore_files.is_empty() {
             return (false, false);
@@ -376,7 +378,7 @@ mod tests {
         std::fs::remove_dir_all(&root).expect("cleared");
     }
 
-    /// Nothing names a file of a kustomization whose reading would block or never end.
+    /// A kustomization never names a file that would block or never end when read.
     #[cfg(unix)]
     #[test]
     fn kustomizations_above_are_regular_files() {

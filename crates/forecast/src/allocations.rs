@@ -1,12 +1,12 @@
-//! The devices of a course: who holds them, and what the allocator says for the claims of a pod on a node.
+//! Device usage in a simulated run, and cached results of the allocator for the claims of a pod on a node.
 //!
-//! Most nodes of a large cluster are not touched by a course, and most pods ask for the same as others. So answers are
-//! remembered by what is asked for and by node: those for the state for all courses, those for a node whose devices
-//! have changed for the rest of the course.
+//! A simulated run affects few nodes of a large cluster, and many pods have equal requests. So results are cached by
+//! claim set and node: those for the initial state for all runs, those for a node whose devices have changed for the
+//! rest of the run.
 
 use crate::device_features::features_of_claims;
 use crate::eras::Era;
-use crate::held::Held;
+use crate::held::ClaimAllocation;
 use crate::nodes::NodeIndex;
 use crate::plan::Plan;
 use crate::selectors::CelSelectors;
@@ -21,57 +21,58 @@ use tollgate_allocator::{
 };
 use tollgate_api::view::{List, Selector};
 
-/// What a pod asks for, numbered: the specs of its claims that have to be allocated, and the era of classes.
-pub(crate) type AskIndex = usize;
+/// Index of a distinct set of unallocated claim specs together with the device classes in effect. Pods with
+/// the same index need the same devices.
+pub(crate) type ClaimSetIndex = usize;
 
-/// A claim that has to be allocated.
+/// A claim that needs an allocation.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct AskedClaim<'p> {
+pub(crate) struct RequestedClaim<'p> {
     pub(crate) namespace: &'p str,
     pub(crate) name: &'p str,
     pub(crate) spec: SpecEntry<'p>,
 }
 
-/// What the allocator says for one node.
+/// Result of the allocator for one node.
 #[derive(Clone, Debug)]
-pub(crate) enum Found<'p> {
-    /// One allocation for each claim.
-    Allocated(Rc<[Arc<Held<'p>>]>, i64),
+pub(crate) enum NodeAllocation<'p> {
+    /// One allocation for each claim, and the score of the node.
+    Allocated(Rc<[Arc<ClaimAllocation<'p>>]>, i64),
     Unschedulable(Unschedulable),
-    /// The text names claims, so it is not remembered.
+    /// The allocation failed. The message names claims, so it is not cached.
     Failed,
     Unsupported(&'static str),
     GaveUp(u64),
 }
 
-/// What a player remembers for all courses.
+/// Allocator results that are cached for all simulated runs of a player.
 #[derive(Debug)]
-pub(crate) struct Memory<'p> {
+pub(crate) struct AllocationCache<'p> {
     plan: &'p Plan<'p>,
-    asks: HashMap<(usize, Vec<u32>), AskIndex, RandomState>,
+    claim_sets: HashMap<(usize, Vec<u32>), ClaimSetIndex, RandomState>,
     claims: Vec<Result<Claims<'p>, Unschedulable>>,
     specs: Vec<Vec<SpecEntry<'p>>>,
-    /// What the allocation depends on that is not modelled, by era of devices and what is asked for.
-    unmodelled: HashMap<(usize, AskIndex), Rc<[&'static str]>, RandomState>,
-    /// By era of devices.
+    /// Features that an allocation depends on and that are not simulated, by device era and claim set.
+    unmodelled: HashMap<(usize, ClaimSetIndex), Rc<[&'static str]>, RandomState>,
+    /// Selector evaluators, by device era.
     selectors: Vec<CelSelectors>,
-    /// The pools of each node, by eras of devices and nodes.
+    /// The pools available on each node, by device era and node era.
     pools: HashMap<(usize, usize), Vec<Option<Rc<NodePools<'p>>>>, RandomState>,
-    /// The nodes of pools that only one node can use, by era of devices.
+    /// For pools that only one node can use, the name of this node, by device era.
     local: Vec<HashMap<(&'p str, &'p str), &'p str, RandomState>>,
-    /// What the allocator says for the state, by eras of devices and nodes, and what is asked for.
-    found: HashMap<(usize, usize, AskIndex), Vec<Option<Found<'p>>>, RandomState>,
+    /// Allocator results for the initial device usage, by device era, node era and claim set.
+    found: HashMap<(usize, usize, ClaimSetIndex), Vec<Option<NodeAllocation<'p>>>, RandomState>,
 }
 
-impl<'p> Memory<'p> {
-    pub(crate) fn new(plan: &'p Plan<'p>) -> Memory<'p> {
+impl<'p> AllocationCache<'p> {
+    pub(crate) fn new(plan: &'p Plan<'p>) -> AllocationCache<'p> {
         let eras = &plan.eras.devices;
         let local = eras.iter().map(|era| {
             era.inventory.local_pools().map(|(driver, pool, node)| ((driver, pool), node)).collect()
         });
-        Memory {
+        AllocationCache {
             plan,
-            asks: HashMap::default(),
+            claim_sets: HashMap::default(),
             claims: Vec::new(),
             specs: Vec::new(),
             unmodelled: HashMap::default(),
@@ -82,41 +83,41 @@ impl<'p> Memory<'p> {
         }
     }
 
-    /// The number of what these claims ask for.
-    pub(crate) fn ask(&mut self, era: Era, claims: &[AskedClaim<'p>]) -> AskIndex {
+    /// Index for the set of specs of these claims.
+    pub(crate) fn claim_set_index(&mut self, era: Era, claims: &[RequestedClaim<'p>]) -> ClaimSetIndex {
         let key = (era.classes, claims.iter().map(|claim| claim.spec.number).collect());
         let next = self.claims.len();
-        let ask = *self.asks.entry(key).or_insert(next);
-        if ask == next {
+        let claim_set = *self.claim_sets.entry(key).or_insert(next);
+        if claim_set == next {
             self.claims.push(read_claims(self.plan, era, claims));
             self.specs.push(claims.iter().map(|claim| claim.spec).collect());
         }
-        ask
+        claim_set
     }
 
-    /// The names of what the allocation depends on that is not modelled.
-    pub(crate) fn unmodelled(&mut self, era: Era, ask: AskIndex) -> Rc<[&'static str]> {
-        if let Some(known) = self.unmodelled.get(&(era.devices, ask)) {
+    /// Names of the features that the allocation depends on and that are not simulated.
+    pub(crate) fn unmodelled(&mut self, era: Era, claim_set: ClaimSetIndex) -> Rc<[&'static str]> {
+        if let Some(known) = self.unmodelled.get(&(era.devices, claim_set)) {
             return Rc::clone(known);
         }
         let eras = &self.plan.eras;
-        let found = match (self.specs.get(ask), eras.devices.get(era.devices), eras.classes.get(era.classes))
-        {
-            (Some(specs), Some(devices), Some(classes)) => features_of_claims(
-                specs,
-                &devices.unmodelled,
-                self.plan.release.profile,
-                |name| classes.class(name),
-                |selectors, device| self.may_match(era, selectors, device),
-            ),
-            _ => Vec::new(),
-        };
+        let found =
+            match (self.specs.get(claim_set), eras.devices.get(era.devices), eras.classes.get(era.classes)) {
+                (Some(specs), Some(devices), Some(classes)) => features_of_claims(
+                    specs,
+                    &devices.unmodelled,
+                    self.plan.release.profile,
+                    |name| classes.class(name),
+                    |selectors, device| self.may_match(era, selectors, device),
+                ),
+                _ => Vec::new(),
+            };
         let found: Rc<[&'static str]> = found.into();
-        self.unmodelled.insert((era.devices, ask), Rc::clone(&found));
+        self.unmodelled.insert((era.devices, claim_set), Rc::clone(&found));
         found
     }
 
-    /// Whether all of these selectors let a device through, or one of them fails.
+    /// True if all selectors match the device, or if one of them fails.
     fn may_match(&self, era: Era, selectors: List<'p, Selector<'p>>, device: Candidate<'p>) -> bool {
         let Some(evaluator) = self.selectors.get(era.devices) else { return true };
         let mut answers = selectors
@@ -125,15 +126,15 @@ impl<'p> Memory<'p> {
         answers.all(|answer| answer != Ok(false))
     }
 
-    /// Whether a selector selects a device; not if it fails.
+    /// True if the selector matches the device. A selector that fails does not match.
     pub(crate) fn selects(&self, era: Era, expression: &str, device: Candidate<'p>) -> bool {
         let selectors = self.selectors.get(era.devices);
         selectors.is_some_and(|selectors| selectors.matches(expression, device) == Ok(true))
     }
 
-    /// Why no node can be looked at for what is asked for.
-    pub(crate) fn rejection(&self, ask: AskIndex) -> Option<&Unschedulable> {
-        self.claims.get(ask)?.as_ref().err()
+    /// The reason why these claims cannot be allocated on any node, if known before checking nodes.
+    pub(crate) fn rejection(&self, claim_set: ClaimSetIndex) -> Option<&Unschedulable> {
+        self.claims.get(claim_set)?.as_ref().err()
     }
 
     fn pools(&mut self, era: Era, node: NodeIndex) -> Option<Rc<NodePools<'p>>> {
@@ -161,24 +162,32 @@ impl<'p> Memory<'p> {
         Some(allocator.allocate(&pools, claims))
     }
 
-    fn find(&mut self, era: Era, node: NodeIndex, usage: &Usage<'p>, ask: AskIndex) -> Option<Found<'p>> {
-        let claims = std::mem::replace(self.claims.get_mut(ask)?, Err(Unschedulable::CannotAllocate));
+    fn find(
+        &mut self,
+        era: Era,
+        node: NodeIndex,
+        usage: &Usage<'p>,
+        claim_set: ClaimSetIndex,
+    ) -> Option<NodeAllocation<'p>> {
+        let claims = std::mem::replace(self.claims.get_mut(claim_set)?, Err(Unschedulable::CannotAllocate));
         let outcome = claims.as_ref().ok().and_then(|claims| self.allocate(era, node, usage, claims));
-        if let Some(slot) = self.claims.get_mut(ask) {
+        if let Some(slot) = self.claims.get_mut(claim_set) {
             *slot = claims;
         }
         Some(match outcome? {
             Outcome::Allocated(allocations) => {
-                let held = allocations.iter().map(|allocation| Arc::new(Held::from_allocation(allocation)));
-                let held: Rc<[Arc<Held<'p>>]> = held.collect();
-                let specs = self.specs.get(ask).into_iter().flatten();
+                let held = allocations
+                    .iter()
+                    .map(|allocation| Arc::new(ClaimAllocation::from_allocation(allocation)));
+                let held: Rc<[Arc<ClaimAllocation<'p>>]> = held.collect();
+                let specs = self.specs.get(claim_set).into_iter().flatten();
                 let score = specs.zip(held.iter()).map(|(spec, held)| held.score(spec.spec)).sum();
-                Found::Allocated(held, score)
+                NodeAllocation::Allocated(held, score)
             }
-            Outcome::Unschedulable(reason) => Found::Unschedulable(reason),
-            Outcome::Failed(_) => Found::Failed,
-            Outcome::Unsupported(what) => Found::Unsupported(what),
-            Outcome::GaveUp { steps } => Found::GaveUp(steps),
+            Outcome::Unschedulable(reason) => NodeAllocation::Unschedulable(reason),
+            Outcome::Failed(_) => NodeAllocation::Failed,
+            Outcome::Unsupported(what) => NodeAllocation::Unsupported(what),
+            Outcome::GaveUp { steps } => NodeAllocation::GaveUp(steps),
         })
     }
 }
@@ -186,7 +195,7 @@ impl<'p> Memory<'p> {
 fn read_claims<'p>(
     plan: &'p Plan<'p>,
     era: Era,
-    claims: &[AskedClaim<'p>],
+    claims: &[RequestedClaim<'p>],
 ) -> Result<Claims<'p>, Unschedulable> {
     let unallocated = claims.iter().map(|claim| UnallocatedClaim {
         namespace: claim.namespace,
@@ -198,22 +207,23 @@ fn read_claims<'p>(
     Claims::new(unallocated, [], &era.classes, &plan.release.semantics)
 }
 
-/// Who holds which devices in one course.
+/// The devices held by claims in one simulated run.
 #[derive(Debug)]
 pub(crate) struct Devices<'p> {
     plan: &'p Plan<'p>,
     pub(crate) era: Era,
     usage: Usage<'p>,
-    /// When the devices of each node, and those of several nodes, were last changed.
+    /// For each node, the value of `clock` when devices that only this node can use last changed.
     changed: Vec<u64>,
+    /// The value of `clock` when devices that several nodes can use last changed.
     changed_all: u64,
     clock: u64,
-    /// Answers since then.
-    found: HashMap<(AskIndex, usize), (u64, Found<'p>), RandomState>,
+    /// Results that were computed after the devices of the node last changed.
+    found: HashMap<(ClaimSetIndex, usize), (u64, NodeAllocation<'p>), RandomState>,
 }
 
 impl<'p> Devices<'p> {
-    /// The devices of an era, held by the claims of the state.
+    /// The devices of an era, with those held by the claims of the state.
     pub(crate) fn new(plan: &'p Plan<'p>, era: Era) -> Option<Devices<'p>> {
         let nodes = plan.eras.nodes.get(era.nodes)?.len();
         let usage = plan.eras.devices.get(era.devices)?.usage.clone();
@@ -229,8 +239,8 @@ impl<'p> Devices<'p> {
         &self.usage
     }
 
-    /// A claim gets an allocation, or loses it.
-    pub(crate) fn change(&mut self, memory: &Memory<'p>, held: &Held<'p>, is_held: bool) {
+    /// Records that a claim was allocated (`is_held`) or deallocated.
+    pub(crate) fn change(&mut self, cache: &AllocationCache<'p>, held: &ClaimAllocation<'p>, is_held: bool) {
         let Some(devices) = self.plan.eras.devices.get(self.era.devices) else { return };
         for holding in held.holdings(&devices.inventory) {
             if is_held {
@@ -242,7 +252,7 @@ impl<'p> Devices<'p> {
         self.clock += 1;
         let nodes = self.plan.eras.nodes.get(self.era.nodes);
         for device in &held.devices {
-            let local = memory.local.get(self.era.devices);
+            let local = cache.local.get(self.era.devices);
             let local = local.and_then(|local| local.get(&(device.driver, device.pool)));
             match local {
                 Some(node) => {
@@ -256,49 +266,49 @@ impl<'p> Devices<'p> {
         }
     }
 
-    /// What the allocator says for a node.
+    /// The allocator's result for a node.
     pub(crate) fn find(
         &mut self,
-        memory: &mut Memory<'p>,
+        cache: &mut AllocationCache<'p>,
         node: NodeIndex,
-        ask: AskIndex,
-    ) -> Option<Found<'p>> {
+        claim_set: ClaimSetIndex,
+    ) -> Option<NodeAllocation<'p>> {
         let era = self.era;
         let changed = self.changed.get(node.get()).copied().unwrap_or(0).max(self.changed_all);
         if changed == 0 {
             let nodes = self.changed.len();
-            let key = (era.devices, era.nodes, ask);
+            let key = (era.devices, era.nodes, claim_set);
             let known =
-                memory.found.get(&key).and_then(|known| known.get(node.get())).and_then(Option::as_ref);
+                cache.found.get(&key).and_then(|known| known.get(node.get())).and_then(Option::as_ref);
             if let Some(found) = known {
                 return Some(found.clone());
             }
-            let found = memory.find(era, node, &self.usage, ask)?;
-            let known = memory.found.entry(key).or_insert_with(|| vec![None; nodes]);
+            let found = cache.find(era, node, &self.usage, claim_set)?;
+            let known = cache.found.entry(key).or_insert_with(|| vec![None; nodes]);
             if let Some(slot) = known.get_mut(node.get()) {
                 *slot = Some(found.clone());
             }
             return Some(found);
         }
-        if let Some((since, found)) = self.found.get(&(ask, node.get()))
+        if let Some((since, found)) = self.found.get(&(claim_set, node.get()))
             && *since >= changed
         {
             return Some(found.clone());
         }
-        let found = memory.find(era, node, &self.usage, ask)?;
-        self.found.insert((ask, node.get()), (self.clock, found.clone()));
+        let found = cache.find(era, node, &self.usage, claim_set)?;
+        self.found.insert((claim_set, node.get()), (self.clock, found.clone()));
         Some(found)
     }
 
-    /// The error for these claims on a node.
+    /// The allocator's error for these claims on a node.
     pub(crate) fn error(
         &self,
-        memory: &mut Memory<'p>,
+        cache: &mut AllocationCache<'p>,
         node: NodeIndex,
-        claims: &[AskedClaim<'p>],
+        claims: &[RequestedClaim<'p>],
     ) -> Option<AllocationError> {
         let claims = read_claims(self.plan, self.era, claims).ok()?;
-        match memory.allocate(self.era, node, &self.usage, &claims)? {
+        match cache.allocate(self.era, node, &self.usage, &claims)? {
             Outcome::Failed(error) => Some(error),
             _ => None,
         }

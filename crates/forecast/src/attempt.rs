@@ -1,55 +1,56 @@
-//! The scheduler: which of the waiting pods get a node, and which node.
+//! Simulates the scheduler: which pending pods are bound, and to which node.
 //!
-//! One attempt goes as upstream's scheduling cycle does: are all claims there, do their classes exist, which nodes pass
-//! the filters, which of them does the allocator find devices on, which has the best score.
+//! An attempt follows upstream's scheduling cycle: check that all claims and their classes exist, filter the nodes,
+//! allocate devices on the remaining ones, and choose a node with the best score.
 
-use crate::allocations::AskedClaim;
+use crate::allocations::RequestedClaim;
 use crate::claims::Consumer;
-use crate::course::{PodState, World};
-use crate::device_filter::{DeviceFilter, Verdict};
+use crate::course::{PodState, Simulation};
+use crate::device_filter::{DeviceFilter, DeviceVerdict};
 use crate::forecast::Pending;
-use crate::held::Held;
+use crate::held::ClaimAllocation;
 use crate::nodes::{Cycle, Diagnosis, NO_NODES, NodeIndex, nodes_to_find};
 use crate::tables::{ClaimIndex, ClaimReference, PodEntry, PodIndex};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use tollgate_allocator::Unschedulable;
-use tollgate_allocator::condition::{PostFilter, rejected_text, unschedulable_message};
+use tollgate_allocator::condition::{PostFilter, rejected_message_for_reason, unschedulable_message};
 
-/// How many consumers can reserve a claim.
+/// Maximum number of entries in `status.reservedFor` of a claim.
 const MAX_CONSUMERS: usize = 256;
 
-/// With so many nodes, every attempt looks at all of them.
-const FEW_NODES: usize = 100;
+/// Up to this number of nodes, each scheduling attempt checks all nodes.
+const MIN_NODES_TO_SAMPLE: usize = 100;
 
-/// What the scheduler writes, with the status UnschedulableAndUnresolvable, if too many have reserved a claim.
+/// The scheduler's message, with the status UnschedulableAndUnresolvable, if `status.reservedFor` of a claim
+/// is full.
 const CLAIM_IN_USE: &str = "resourceclaim in use";
 
-/// What comes of an attempt.
+/// Result of one scheduling attempt.
 enum Attempt<'p> {
-    /// A node was found.
+    /// The pod fits on a node.
     Found(Choice<'p>),
     Pending(Pending),
-    /// A claim that is in the way was deallocated: the pod is tried again.
+    /// An allocated claim that prevents scheduling was deallocated, and the pod is tried again.
     Deallocate(ClaimIndex),
     NotModelled(String),
 }
 
-/// A node with the allocations of the claims that had none.
+/// The chosen node, with new allocations for the unallocated claims.
 struct Choice<'p> {
     node: NodeIndex,
-    allocations: Vec<(ClaimIndex, Arc<Held<'p>>)>,
+    allocations: Vec<(ClaimIndex, Arc<ClaimAllocation<'p>>)>,
 }
 
-/// The claims of a pod at an attempt.
+/// The claims of a pod during a scheduling attempt.
 pub(crate) struct PodClaims<'p> {
-    /// Those that have to be allocated.
-    pub(crate) unallocated: Vec<(ClaimIndex, AskedClaim<'p>)>,
-    /// Those that are allocated already.
-    pub(crate) allocated: Vec<(ClaimIndex, Arc<Held<'p>>)>,
-    /// What the allocated ones count for each node.
+    /// Claims that need an allocation.
+    pub(crate) unallocated: Vec<(ClaimIndex, RequestedClaim<'p>)>,
+    /// Claims that are already allocated.
+    pub(crate) allocated: Vec<(ClaimIndex, Arc<ClaimAllocation<'p>>)>,
+    /// Score of the allocated claims, which is added for each node.
     pub(crate) score: i64,
-    /// Too many have reserved one of them.
+    /// True if `status.reservedFor` of one of the claims is full.
     is_in_use: bool,
 }
 
@@ -61,22 +62,22 @@ fn scheduler_error(message: String) -> Pending {
     Pending { condition: Some(("SchedulerError".to_owned(), message)), explanation: None }
 }
 
-impl<'p> World<'_, 'p> {
-    /// Tries the pods that wait, if something has changed for them.
+impl<'p> Simulation<'_, 'p> {
+    /// Tries to schedule the pending pods for which something has changed.
     // upstream v1.37 DynamicResources.EventsToRegister
     pub(crate) fn schedule(&mut self) {
         loop {
-            let waiting = self.waiting().into_iter();
-            let turn: Vec<PodIndex> = waiting.filter(|pod| self.is_awake(*pod)).collect();
-            self.wakes_all = false;
-            self.touched.clear();
+            let waiting = self.pods_to_schedule().into_iter();
+            let turn: Vec<PodIndex> = waiting.filter(|pod| self.should_try(*pod)).collect();
+            self.retries_all = false;
+            self.changed_claims.clear();
             if turn.is_empty() {
                 return;
             }
             // What is needed by pods that found no node. While nothing is freed, others that need the same find none.
             let mut failed: Vec<(PodIndex, Pending)> = Vec::new();
             for pod in turn {
-                let twin = failed.iter().find(|(other, _)| self.are_twins(pod, *other));
+                let twin = failed.iter().find(|(other, _)| self.have_equal_requirements(pod, *other));
                 if let Some((twin, pending)) = twin {
                     let pending = pending.clone();
                     if let Some(names) = self.uncertain.get(twin).cloned() {
@@ -97,7 +98,7 @@ impl<'p> World<'_, 'p> {
                 Attempt::Found(choice) => {
                     self.bind(pod, &choice);
                     // The texts of those that find no node can be others from now on.
-                    if self.occupancy.nodes().len() <= FEW_NODES {
+                    if self.occupancy.nodes().len() <= MIN_NODES_TO_SAMPLE {
                         failed.clear();
                     }
                 }
@@ -121,27 +122,29 @@ impl<'p> World<'_, 'p> {
         }
     }
 
-    /// Whether a pod that waits is tried. One that turned out to need what is not modelled is not tried again.
-    fn is_awake(&self, pod: PodIndex) -> bool {
+    /// True if a pending pod should be tried. Pods that depend on a feature that is not simulated are not
+    /// tried again.
+    fn should_try(&self, pod: PodIndex) -> bool {
         if self.not_modelled.contains_key(&pod) {
             return false;
         }
         let Some(pending) = self.pending.get(&pod) else { return true };
-        if self.wakes_all {
+        if self.retries_all {
             return true;
         }
-        !self.touched.is_empty()
+        !self.changed_claims.is_empty()
             && self.plan.tables.pods.get(pod).is_some_and(|entry| {
                 // A missing claim has no condition, and one that is there and does not change does not help.
                 let waits_for_pods =
                     pending.condition.is_some() && entry.spec.get("affinity").get("podAffinity").exists();
                 let mut claims = entry.references.iter().filter_map(|reference| reference.claim);
-                waits_for_pods || claims.any(|claim| self.touched.contains(&claim))
+                waits_for_pods || claims.any(|claim| self.changed_claims.contains(&claim))
             })
     }
 
-    /// True if both pods find the same: they need the same, and their claims ask for the same and are not allocated yet.
-    pub(crate) fn are_twins(&self, pod: PodIndex, other: PodIndex) -> bool {
+    /// True if both pods have the same requirements and equal, unallocated claims, so that scheduling gives
+    /// the same result.
+    pub(crate) fn have_equal_requirements(&self, pod: PodIndex, other: PodIndex) -> bool {
         let (Some(one), Some(other)) = (self.plan.tables.pods.get(pod), self.plan.tables.pods.get(other))
         else {
             return false;
@@ -151,13 +154,13 @@ impl<'p> World<'_, 'p> {
             && one.references.len() == other.references.len()
             && self.plan.catalog.are_alike(one.needs, other.needs)
             && one.references.iter().zip(&other.references).all(|(one, other)| {
-                let asked = self.asked_by(namespace, one);
-                asked.is_some() && asked == self.asked_by(namespace, other)
+                let asked = self.unallocated_spec(namespace, one);
+                asked.is_some() && asked == self.unallocated_spec(namespace, other)
             })
     }
 
-    /// The number of the spec that a reference asks for; `None` if the claim is allocated or missing.
-    fn asked_by(&self, namespace: &str, reference: &ClaimReference<'p>) -> Option<u32> {
+    /// Index of the spec of the referenced claim; `None` if the claim is allocated or missing.
+    fn unallocated_spec(&self, namespace: &str, reference: &ClaimReference<'p>) -> Option<u32> {
         let claim = reference.claim?;
         let stored = self.plan.tables.claims.get(claim).and_then(|claim| claim.stored.as_ref());
         let (spec, is_allocated) = match self.claims.get(&claim) {
@@ -189,7 +192,7 @@ impl<'p> World<'_, 'p> {
         self.find_node(pod, entry, &claims)
     }
 
-    /// The claims of a pod; an error if one of them is missing.
+    /// The claims of a pod. Returns an error message if a claim is missing.
     // upstream v1.37 DynamicResources.PreEnqueue
     pub(crate) fn claims_of(
         &mut self,
@@ -221,7 +224,7 @@ impl<'p> World<'_, 'p> {
                 is_in_use |= !is_reserved && state.reserved.len() >= MAX_CONSUMERS;
                 allocated.push((claim, Arc::clone(held)));
             } else {
-                let asked = AskedClaim { namespace: entry.namespace, name: &known.name, spec };
+                let asked = RequestedClaim { namespace: entry.namespace, name: &known.name, spec };
                 unallocated.push((claim, asked));
             }
         }
@@ -237,7 +240,8 @@ impl<'p> World<'_, 'p> {
             return Attempt::Pending(Pending::default());
         };
         let nodes = self.occupancy.nodes().len();
-        let rejected = |text: &str| Attempt::Pending(unschedulable(rejected_text(semantics, nodes, text)));
+        let rejected =
+            |text: &str| Attempt::Pending(unschedulable(rejected_message_for_reason(semantics, nodes, text)));
         let cycle = match Cycle::start(&self.occupancy, fits, &classes.delegated, entry.needs) {
             Ok(cycle) => cycle,
             Err(rejection) => return rejected(rejection.text),
@@ -247,22 +251,22 @@ impl<'p> World<'_, 'p> {
         }
         let mut filter = DeviceFilter {
             devices: &mut self.devices,
-            memory: self.memory,
+            cache: self.cache,
             pod,
             entry,
             claims,
-            ask: None,
+            claim_set: None,
             has_extended: plan.extended.has(pod, era.classes),
             noted: None,
             uncertain: &mut self.uncertain,
         };
         if !claims.unallocated.is_empty() {
-            let asked: Vec<AskedClaim<'p>> = claims.unallocated.iter().map(|(_, asked)| *asked).collect();
-            let ask = filter.memory.ask(era, &asked);
-            if let Some(reason) = filter.memory.rejection(ask) {
+            let asked: Vec<RequestedClaim<'p>> = claims.unallocated.iter().map(|(_, asked)| *asked).collect();
+            let claim_set = filter.cache.claim_set_index(era, &asked);
+            if let Some(reason) = filter.cache.rejection(claim_set) {
                 return rejected(&reason.to_string());
             }
-            filter.ask = Some(ask);
+            filter.claim_set = Some(claim_set);
         }
         let wanted = nodes_to_find(cycle.candidate_count());
         let mut diagnosis = Diagnosis::default();
@@ -271,30 +275,30 @@ impl<'p> World<'_, 'p> {
         let mut looked_at = 0;
         for node in cycle.candidates(self.start) {
             looked_at += 1;
-            if let Err(rejection) = cycle.check(node) {
+            if let Err(rejection) = cycle.check_node(node) {
                 diagnosis.add(node, &rejection);
                 continue;
             }
-            match filter.check(node, &cycle) {
-                Verdict::Fits(allocations, score) => {
+            match filter.check_devices(node, &cycle) {
+                DeviceVerdict::Fits(allocations, score) => {
                     feasible.push(node);
                     scores.push(score);
                     found.push(allocations);
                 }
-                Verdict::Rejected(text) => diagnosis.add_text(node, text, false),
-                Verdict::ClaimElsewhere(claims) => {
+                DeviceVerdict::Rejected(text) => diagnosis.add_text(node, text, false),
+                DeviceVerdict::ClaimElsewhere(claims) => {
                     elsewhere.extend(claims);
                     diagnosis.add_text(node, Unschedulable::ClaimElsewhere.text(), false);
                 }
-                Verdict::Failed(message) => return Attempt::Pending(scheduler_error(message)),
-                Verdict::NotModelled(what) => return Attempt::NotModelled(what),
+                DeviceVerdict::Failed(message) => return Attempt::Pending(scheduler_error(message)),
+                DeviceVerdict::NotModelled(what) => return Attempt::NotModelled(what),
             }
             if feasible.len() >= wanted {
                 break;
             }
         }
         self.start = (self.start + looked_at) % cycle.candidate_count().max(1);
-        if let Some(best) = choose(&cycle, &feasible, &scores, &mut self.random)
+        if let Some(best) = choose_node(&cycle, &feasible, &scores, &mut self.random)
             && let (Some(node), Some(allocations)) = (feasible.get(best), found.get(best))
         {
             return Attempt::Found(Choice { node: *node, allocations: filter.with_claims(allocations) });
@@ -302,7 +306,10 @@ impl<'p> World<'_, 'p> {
         let has_claims =
             filter.has_extended || !claims.unallocated.is_empty() || !claims.allocated.is_empty();
         let possible = cycle.preemption_candidates(&diagnosis);
-        if possible.into_iter().any(|node| matches!(filter.check(node, &cycle), Verdict::Fits(..))) {
+        if possible
+            .into_iter()
+            .any(|node| matches!(filter.check_devices(node, &cycle), DeviceVerdict::Fits(..)))
+        {
             return Attempt::NotModelled("preemption".to_owned());
         }
         let texts = diagnosis.texts(&plan.catalog, cycle.excluded());
@@ -317,7 +324,7 @@ impl<'p> World<'_, 'p> {
         Attempt::Pending(unschedulable(unschedulable_message(semantics, nodes, &texts, post_filter)))
     }
 
-    /// Puts a pod on the node that was found.
+    /// Binds a pod to the chosen node.
     fn bind(&mut self, pod: PodIndex, choice: &Choice<'p>) {
         let plan = self.plan;
         let Some(entry) = plan.tables.pods.get(pod) else { return };
@@ -350,7 +357,7 @@ impl<'p> World<'_, 'p> {
                 state.reserved.push(consumer);
             }
         }
-        self.touched.extend(entry.claims());
+        self.changed_claims.extend(entry.claims());
         self.occupancy.add_pod(choice.node, entry.needs);
         self.leave_queue(pod);
         if let Some(state) = self.pods.get_mut(pod) {
@@ -362,13 +369,13 @@ impl<'p> World<'_, 'p> {
             self.pending.insert(pod, pending);
         } else {
             self.pending.remove(&pod);
-            self.note_due(pod);
+            self.record_eviction_time(pod);
         }
     }
 }
 
-/// The place of one of the nodes with the best score, at random.
-fn choose(
+/// Index of a randomly chosen node among those with the highest score.
+fn choose_node(
     cycle: &Cycle<'_, '_, '_>,
     feasible: &[NodeIndex],
     devices: &[i64],

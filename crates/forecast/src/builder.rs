@@ -1,10 +1,10 @@
-//! Makes a plan: goes through the steps once, and finds out who is evicted and what controllers make.
+//! Builds a plan: processes the steps once, and determines which pods are evicted and which pods controllers create.
 
 use crate::controllers::Controllers;
 use crate::eras::{Changed, apply_taints, taints_of};
 use crate::nodes::{PodNeeds, PodSource};
 use crate::outcome::{Origin, WorkloadName};
-use crate::plan::{Action, Eviction, FollowedPod, Plan, Stage, Step, kind_of};
+use crate::plan::{Action, Eviction, Plan, Stage, Step, TrackedPod, kind_of};
 use crate::state::{ObjectKind, State, StoredObject, version_of};
 use crate::tables::{Controller, PodIndex, Predecessor};
 use crate::workload::workload_of;
@@ -15,20 +15,21 @@ use tollgate_document::doc::Value;
 use tollgate_engine::impact::{Snapshot, SnapshotKind};
 use tollgate_formats::gotime::Timestamp;
 
-/// A plan while it is being made.
+/// Builds a [`Plan`] from a state and its steps.
 pub(crate) struct PlanBuilder<'d> {
     plan: Plan<'d>,
-    /// As it is after the steps so far.
+    /// The cluster state after the steps processed so far.
     state: State<'d>,
     taints: Snapshot,
-    /// The objects of the pods of the state.
+    /// The Pod objects of the initial state.
     objects: HashMap<PodIndex, StoredObject<'d>, RandomState>,
     waiting: Vec<StoredObject<'d>>,
-    /// The evictions that are steps.
+    /// Evictions requested by steps.
     asked: Vec<FoundEviction>,
 }
 
-/// A pod that leaves: when, in which stage, whether its group is made again as a whole, and whether a taint evicts it.
+/// An eviction: its time and stage, whether the controller recreates the whole group, and whether a taint
+/// causes it.
 #[derive(Clone, Copy)]
 struct FoundEviction {
     at: Timestamp,
@@ -39,14 +40,14 @@ struct FoundEviction {
 }
 
 impl<'d> PlanBuilder<'d> {
-    /// A plan without stages.
+    /// Starts with a plan that has no stages.
     pub(crate) fn new(plan: Plan<'d>, state: State<'d>) -> PlanBuilder<'d> {
         let taints = taints_of(&state, &plan.release);
         let (objects, waiting, asked) = (HashMap::default(), Vec::new(), Vec::new());
         PlanBuilder { plan, state, taints, objects, waiting, asked }
     }
 
-    /// Goes through the steps.
+    /// Processes the steps, and returns the finished plan.
     pub(crate) fn build(mut self, steps: Vec<Step<'d>>) -> Plan<'d> {
         self.read_state();
         let mut at = self.plan.settings.now;
@@ -84,8 +85,8 @@ impl<'d> PlanBuilder<'d> {
             }
         }
         self.find_evictions();
-        self.follow_pods_of_failed_jobs();
-        self.follow_waiting();
+        self.report_pods_of_failed_jobs();
+        self.report_pending_pods();
         self.finish()
     }
 
@@ -133,7 +134,7 @@ impl<'d> PlanBuilder<'d> {
         let Plan { eras, tables, catalog, stages, release, .. } = &mut self.plan;
         let before = stages.last().map(|stage| stage.era).unwrap_or_default();
         let changed = std::mem::take(changed);
-        let era = eras.begin(before, changed, &self.state, &self.taints, release, (tables, catalog));
+        let era = eras.begin_era(before, changed, &self.state, &self.taints, release, (tables, catalog));
         stages.push(Stage { at, era, actions });
     }
 
@@ -157,7 +158,7 @@ impl<'d> PlanBuilder<'d> {
             ObjectKind::Pod => {
                 let pod =
                     self.add_given_pod(&PodSource::of_object(value), Some(object.name()), object.name());
-                self.follow(pod, Origin::Given, None, Some(object));
+                self.report_pod(pod, Origin::Given, None, Some(object));
                 actions.push(Action::CreatePod(pod));
             }
             ObjectKind::ResourceClaim => {
@@ -204,8 +205,8 @@ impl<'d> PlanBuilder<'d> {
         tables.add_pod(catalog, source, name, Value::absent())
     }
 
-    /// Follows a pod; `replaced` is the pod of the state that it replaces.
-    fn follow(
+    /// Adds a pod whose outcome is reported. `replaced` is the pod of the initial state that it replaces.
+    fn report_pod(
         &mut self,
         pod: PodIndex,
         origin: Origin,
@@ -214,7 +215,7 @@ impl<'d> PlanBuilder<'d> {
     ) {
         let workload = object.and_then(|object| workload_of(&self.state, object));
         let name = object.filter(|_| replaced.is_none()).map(|object| object.name().to_owned());
-        self.follow_as(
+        self.report_pod_as(
             pod,
             origin,
             replaced,
@@ -226,7 +227,7 @@ impl<'d> PlanBuilder<'d> {
         );
     }
 
-    fn follow_as(
+    fn report_pod_as(
         &mut self,
         pod: PodIndex,
         origin: Origin,
@@ -234,11 +235,11 @@ impl<'d> PlanBuilder<'d> {
         name: Option<String>,
         workload: Option<WorkloadName>,
     ) {
-        let Plan { tables, followed, catalog, .. } = &mut self.plan;
+        let Plan { tables, tracked, catalog, .. } = &mut self.plan;
         let Some(entry) = tables.pods.get_mut(pod) else { return };
-        entry.followed = Some(followed.len());
+        entry.tracked = Some(tracked.len());
         let not_modelled = catalog.pod(entry.needs).unmodelled.iter().map(|name| (*name).to_owned());
-        followed.push(FollowedPod {
+        tracked.push(TrackedPod {
             namespace: entry.namespace.to_owned(),
             name,
             origin,
@@ -249,7 +250,7 @@ impl<'d> PlanBuilder<'d> {
         });
     }
 
-    /// The pods that a new workload makes.
+    /// Adds the pods that a new workload creates.
     fn apply_workload(
         &mut self,
         kind: ObjectKind,
@@ -262,7 +263,7 @@ impl<'d> PlanBuilder<'d> {
         for name in pods.names {
             let pod = self.add_given_pod(&pods.source, name.as_deref(), &pods.placeholder);
             let workload = WorkloadName { kind: kind.name().to_owned(), name: object.name().to_owned() };
-            self.follow_as(pod, Origin::Given, None, name, Some(workload));
+            self.report_pod_as(pod, Origin::Given, None, name, Some(workload));
             if let Some(entry) = self.plan.tables.pods.get_mut(pod) {
                 entry.controller = pods.controller.clone();
                 if pods.is_ordered {
@@ -270,14 +271,14 @@ impl<'d> PlanBuilder<'d> {
                     before.push((None, pod));
                 }
             }
-            if known && let Some(followed) = self.plan.followed.last_mut() {
-                followed.not_modelled.push(format!("update of an existing {}", kind.name()));
+            if known && let Some(tracked) = self.plan.tracked.last_mut() {
+                tracked.not_modelled.push(format!("update of an existing {}", kind.name()));
             }
             actions.push(Action::CreatePod(pod));
         }
     }
 
-    /// Finds out which pods of the state are evicted, and adds the pods that replace them.
+    /// Determines which pods of the initial state are evicted, and adds their replacements.
     fn find_evictions(&mut self) {
         let mut evictions = std::mem::take(&mut self.asked);
         for &(pod, _) in &self.plan.bound {
@@ -315,9 +316,9 @@ impl<'d> PlanBuilder<'d> {
         self.plan.order_replacements(&waiting);
     }
 
-    /// Follows the pods that Jobs delete because too many of their other pods are evicted.
-    fn follow_pods_of_failed_jobs(&mut self) {
-        let Plan { controllers, bound, evictions, followed, .. } = &mut self.plan;
+    /// Adds the pods that are deleted because their Job fails after too many evictions.
+    fn report_pods_of_failed_jobs(&mut self) {
+        let Plan { controllers, bound, evictions, tracked, .. } = &mut self.plan;
         let mut kept: Vec<(usize, StoredObject<'d>)> = Vec::new();
         let mut disrupted: HashMap<usize, i64, RandomState> = HashMap::default();
         let evicted: HashSet<PodIndex, RandomState> = evictions.iter().map(|eviction| eviction.pod).collect();
@@ -335,7 +336,7 @@ impl<'d> PlanBuilder<'d> {
             let fails = controllers.jobs.get(number).is_some_and(|job| job.fails_after(count));
             if count > 0 && fails {
                 let workload = workload_of(&self.state, object);
-                followed.push(FollowedPod {
+                tracked.push(TrackedPod {
                     namespace: object.namespace().to_owned(),
                     name: None,
                     origin: Origin::Replacement,
@@ -351,7 +352,7 @@ impl<'d> PlanBuilder<'d> {
         }
     }
 
-    /// When the taints of an era evict a pod of the state.
+    /// The time at which the taints of a device era evict a pod of the initial state.
     fn due_time(&self, pod: PodIndex, devices: usize) -> Option<Timestamp> {
         let plan = &self.plan;
         let taints = &plan.eras.devices.get(devices)?.taints;
@@ -375,7 +376,7 @@ impl<'d> PlanBuilder<'d> {
             Controller::Job(_) if with_group => Controller::WhenGone,
             controller => controller,
         };
-        let followed = self.plan.followed.len();
+        let tracked = self.plan.tracked.len();
         let replacement = (controller != Controller::None).then(|| {
             let source = PodSource {
                 controller_selector: Controllers::selector(&self.state, object),
@@ -388,18 +389,17 @@ impl<'d> PlanBuilder<'d> {
                 kind: workload.kind.to_owned(),
                 name: workload.name.to_owned(),
             });
-            self.follow_as(replacement, Origin::Replacement, Some(object), certain, workload);
+            self.report_pod_as(replacement, Origin::Replacement, Some(object), certain, workload);
             if let Some(entry) = self.plan.tables.pods.get_mut(replacement) {
                 entry.controller = controller.clone();
             }
-            if let (Controller::Unknown(kind), Some(followed)) = (&controller, self.plan.followed.last_mut())
-            {
-                followed.not_modelled.push(format!("controller {kind}"));
+            if let (Controller::Unknown(kind), Some(tracked)) = (&controller, self.plan.tracked.last_mut()) {
+                tracked.not_modelled.push(format!("controller {kind}"));
             }
             replacement
         });
         if replacement.is_none() {
-            self.plan.followed.push(FollowedPod {
+            self.plan.tracked.push(TrackedPod {
                 namespace: object.namespace().to_owned(),
                 name: None,
                 origin: Origin::Replacement,
@@ -410,14 +410,14 @@ impl<'d> PlanBuilder<'d> {
             });
         }
         let is_ordered = Controllers::is_ordered(&self.state, object);
-        let eviction = Eviction { at, stage, pod, followed, replacement, is_ordered, is_by_taint };
+        let eviction = Eviction { at, stage, pod, tracked, replacement, is_ordered, is_by_taint };
         self.plan.evictions.push(eviction);
     }
 
-    fn follow_waiting(&mut self) {
+    fn report_pending_pods(&mut self) {
         for pod in self.plan.waiting.clone() {
             let object = self.objects.get(&pod).copied();
-            self.follow(pod, Origin::Waiting, None, object);
+            self.report_pod(pod, Origin::Waiting, None, object);
             if let Some(object) = object {
                 let controller = self.plan.controllers.of(&self.state, object);
                 if let Some(entry) = self.plan.tables.pods.get_mut(pod) {
@@ -431,11 +431,11 @@ impl<'d> PlanBuilder<'d> {
         let mut plan = self.plan;
         plan.note_terminating();
         plan.eras.complete(&plan.catalog);
-        for followed in &mut plan.followed {
-            let Some(pod) = followed.pod else { continue };
+        for tracked in &mut plan.tracked {
+            let Some(pod) = tracked.pod else { continue };
             for (number, era) in plan.eras.classes.iter().enumerate() {
                 if !plan.extended.add_pod(pod, (number, era), &plan.catalog, &mut plan.tables) {
-                    followed.not_modelled.push("more than four extended resources".to_owned());
+                    tracked.not_modelled.push("more than four extended resources".to_owned());
                 }
             }
         }

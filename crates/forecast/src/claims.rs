@@ -1,32 +1,32 @@
-//! The claims of a course: who has reserved them, and when they are allocated and deallocated.
+//! The claims in a simulated run: their consumers, and when they are allocated and deallocated.
 
-use crate::course::World;
-use crate::held::Held;
+use crate::course::Simulation;
+use crate::held::ClaimAllocation;
 use crate::outcome::{Place, PlacedClaim};
 use crate::tables::{ClaimIndex, PodIndex, SpecEntry};
 use std::sync::Arc;
 
-/// A claim in a course.
+/// The state of a claim in a simulated run.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct ClaimState<'p> {
-    /// `None` if it does not exist.
+    /// `None` if the claim does not exist.
     pub(crate) spec: Option<SpecEntry<'p>>,
-    pub(crate) allocation: Option<Arc<Held<'p>>>,
+    pub(crate) allocation: Option<Arc<ClaimAllocation<'p>>>,
     pub(crate) reserved: Vec<Consumer>,
 }
 
-/// Who has reserved a claim.
+/// A consumer that has reserved a claim (`status.reservedFor`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Consumer {
     Pod(PodIndex),
-    /// A pod that is being deleted, by a number of its own.
+    /// A pod that is being deleted, by its own counter.
     Deleted(usize),
-    /// Someone whom the state does not have.
+    /// A consumer that the state does not contain.
     Other,
 }
 
-impl<'p> World<'_, 'p> {
-    /// The claim, as it is now.
+impl<'p> Simulation<'_, 'p> {
+    /// The current state of a claim.
     pub(crate) fn claim(&mut self, claim: ClaimIndex) -> &mut ClaimState<'p> {
         let tables = &self.plan.tables;
         self.claims.entry(claim).or_insert_with(|| {
@@ -42,24 +42,24 @@ impl<'p> World<'_, 'p> {
         })
     }
 
-    /// Takes its devices from a claim.
+    /// Removes the allocation of a claim.
     pub(crate) fn deallocate(&mut self, claim: ClaimIndex) {
         let state = self.claim(claim);
         state.reserved.clear();
         if let Some(held) = state.allocation.take() {
-            self.wakes_all = true;
-            self.devices.change(self.memory, &held, false);
+            self.retries_all = true;
+            self.devices.change(self.cache, &held, false);
         }
     }
 
-    /// Gives devices to a claim.
-    pub(crate) fn allocate(&mut self, claim: ClaimIndex, held: &Arc<Held<'p>>) {
+    /// Sets the allocation of a claim.
+    pub(crate) fn allocate(&mut self, claim: ClaimIndex, held: &Arc<ClaimAllocation<'p>>) {
         self.claim(claim).allocation = Some(Arc::clone(held));
-        self.devices.change(self.memory, held, true);
+        self.devices.change(self.cache, held, true);
     }
 
-    /// Where a pod is, with the devices of its claims.
-    pub(crate) fn place(&mut self, pod: PodIndex, node: &str) -> Place {
+    /// The placement of a pod: its node and the devices of its claims.
+    pub(crate) fn placement_of(&mut self, pod: PodIndex, node: &str) -> Place {
         let mut claims = Vec::new();
         let tables = &self.plan.tables;
         if let Some(entry) = tables.pods.get(pod) {

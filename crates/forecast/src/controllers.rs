@@ -1,7 +1,7 @@
-//! What controllers do: who replaces an evicted pod, and which pods a new workload makes.
+//! Simulates controllers: which of them replaces an evicted pod, and which pods a new workload creates.
 //!
-//! A pod is replaced if its owner reference names a controller that does so, whether or not the state has that
-//! controller. Only Jobs stop: after too many of their pods have failed, and a deleted pod has failed.
+//! A pod is replaced if its owner reference names a controller that replaces pods, even if the state does not contain
+//! the controller. Only Jobs stop, after too many of their pods have failed; a deleted pod counts as failed.
 
 use crate::nodes::PodSource;
 use crate::state::{ObjectKind, State, StoredObject};
@@ -10,34 +10,35 @@ use crate::workload::{controller_reference, controllers_of};
 use std::collections::BTreeMap;
 use tollgate_document::doc::Value;
 
-/// The backoff limit of a Job that has none.
+/// Default `backoffLimit` of a Job.
 const DEFAULT_BACKOFF_LIMIT: i64 = 6;
 
-/// The Jobs whose pods a forecast moves.
+/// The Jobs whose pods are evicted or created in a forecast.
 #[derive(Default, Debug)]
 pub(crate) struct Controllers {
     pub(crate) jobs: Vec<Job>,
-    /// By namespace and name.
+    /// Index of each Job, by namespace and name.
     by_name: BTreeMap<(String, String), usize>,
 }
 
-/// A Job.
+/// A Job and its failure settings.
 #[derive(Clone, Debug)]
 pub(crate) struct Job {
-    /// How many more pods can fail; `None` if the state does not have the Job.
+    /// Number of further pods that can fail before the Job fails; `None` if the state does not contain the
+    /// Job.
     pub(crate) failures_left: Option<i64>,
-    /// What its failure policy says of pods that are disrupted.
+    /// The action of its pod failure policy for disrupted pods.
     pub(crate) on_disruption: OnDisruption,
     pub(crate) is_suspended: bool,
-    /// It replaces a pod after that has failed, not already while it is being deleted.
+    /// `podReplacementPolicy: Failed`: a pod is replaced after it has ended, not while it is being deleted.
     pub(crate) replaces_when_gone: bool,
-    /// Its pods of the state that are bound.
+    /// The Job's pods that are bound in the initial state.
     pub(crate) bound: Vec<PodIndex>,
-    /// It has failed, and its pods were deleted.
+    /// True if the Job has failed and its pods were deleted.
     pub(crate) has_ended: bool,
 }
 
-/// What a Job does about a pod that is disrupted.
+/// The effect of a disrupted pod on its Job.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum OnDisruption {
     Count,
@@ -45,20 +46,20 @@ pub(crate) enum OnDisruption {
     FailJob,
 }
 
-/// The pods that a workload makes.
+/// The pods that a workload creates.
 pub(crate) struct WorkloadPods<'d> {
     pub(crate) source: PodSource<'d>,
-    /// One for each pod; `None` if it is not known.
+    /// The name of each pod; `None` if it is generated.
     pub(crate) names: Vec<Option<String>>,
-    /// What stands for a name that is not known.
+    /// Text shown instead of a generated name.
     pub(crate) placeholder: String,
     pub(crate) controller: Controller,
-    /// Each pod is made after the one before it is ready.
+    /// True if each pod is created only after the previous one is ready.
     pub(crate) is_ordered: bool,
 }
 
 impl Controllers {
-    /// Who makes the pod again.
+    /// The controller that recreates the pod.
     pub(crate) fn of<'d>(&mut self, state: &State<'d>, pod: StoredObject<'d>) -> Controller {
         let reference = controller_reference(pod.value);
         let (api_version, kind) = (reference.get("apiVersion").str(), reference.get("kind").str());
@@ -84,7 +85,7 @@ impl Controllers {
         place
     }
 
-    /// Notes that a pod is bound, if it belongs to one of the Jobs. Returns the place of the Job.
+    /// Records a bound pod with its Job, if it has one. Returns the index of the Job.
     pub(crate) fn note_bound(&mut self, index: PodIndex, pod: StoredObject<'_>) -> Option<usize> {
         let reference = controller_reference(pod.value);
         if self.jobs.is_empty() || reference.get("kind").str() != "Job" {
@@ -96,26 +97,26 @@ impl Controllers {
         Some(job)
     }
 
-    /// True if the pod that replaces it has the same name.
+    /// True if the replacement has the same name as the pod.
     pub(crate) fn keeps_name(pod: StoredObject<'_>) -> bool {
         controller_reference(pod.value).get("kind").str() == "StatefulSet"
     }
 
-    /// True if its StatefulSet makes its pods one after the other.
+    /// True if the StatefulSet of the pod creates its pods one after the other.
     pub(crate) fn is_ordered<'d>(state: &State<'d>, pod: StoredObject<'d>) -> bool {
         let set = controllers_of(state, pod).next().map(|(_, owner)| owner.value);
         let policy = set.map_or("", |set| set.get("spec").get("podManagementPolicy").str());
         Controllers::keeps_name(pod) && policy != "Parallel"
     }
 
-    /// The selector of the controller that spreads its pods.
+    /// The label selector of the controller for which the scheduler spreads pods by default.
     pub(crate) fn selector<'d>(state: &State<'d>, pod: StoredObject<'d>) -> Option<Value<'d>> {
         let (kind, owner) = controllers_of(state, pod).next()?;
         let spreads = matches!(kind, ObjectKind::ReplicaSet | ObjectKind::StatefulSet);
         spreads.then(|| owner.value.get("spec").get("selector"))
     }
 
-    /// The pods of a new Deployment, StatefulSet or Job.
+    /// The pods that a new Deployment, StatefulSet or Job creates.
     pub(crate) fn pods_of<'d>(&mut self, kind: ObjectKind, object: StoredObject<'d>) -> WorkloadPods<'d> {
         let spec = object.value.get("spec");
         let number = |field: &str, default: i64| spec.get(field).int().unwrap_or(default).max(0);
@@ -148,7 +149,7 @@ impl Controllers {
 }
 
 impl Job {
-    /// True if it fails after so many of its pods are disrupted.
+    /// True if the Job fails after this number of disrupted pods.
     pub(crate) fn fails_after(&self, disrupted: i64) -> bool {
         match self.on_disruption {
             OnDisruption::Ignore => false,

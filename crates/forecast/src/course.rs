@@ -1,14 +1,14 @@
-//! One course of events: what becomes of pods and claims from stage to stage, and between stages as time goes by.
+//! One simulated run: the changes to pods and claims at each stage, and between stages as time advances.
 //!
-//! After every change, those that are due are evicted, controllers make new pods, and the scheduler tries all pods that
-//! wait, the one of the highest priority that has waited longest first.
+//! After every change, pods that are due are evicted, controllers create new pods, and the scheduler tries all
+//! pending pods, by priority and then by waiting time.
 
-use crate::allocations::{Devices, Memory};
+use crate::allocations::{AllocationCache, Devices};
 use crate::claims::ClaimState;
 use crate::controllers::Job;
 use crate::eras::Era;
 use crate::evictions::{Deletion, Evictions};
-use crate::forecast::{Course, End, Pending, PodCourse};
+use crate::forecast::{Course, Pending, PodEnd, PodRunResult};
 use crate::nodes::{Fits, Occupancy};
 use crate::outcome::EvictedPod;
 use crate::plan::{Action, Plan, Stage};
@@ -21,78 +21,79 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use tollgate_formats::gotime::Timestamp;
 
-/// A pod in a course.
+/// The state of a pod in a simulated run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum PodState<'p> {
-    /// It was not made yet.
+    /// The pod is not created yet.
     Absent,
-    /// Its controller will make it later.
+    /// Its StatefulSet creates the pod later, after its predecessors are ready.
     HeldBack,
     Waiting,
-    /// The scheduler has chosen a node, but a driver must prepare devices first.
+    /// The scheduler has chosen this node, but a driver must prepare devices before the pod is bound.
     Binding(&'p str),
     Bound(&'p str),
-    /// It was deleted or evicted.
+    /// The pod was deleted or evicted.
     Gone,
 }
 
-/// The state of a course.
-pub(crate) struct World<'a, 'p> {
+/// The state of one simulated run.
+pub(crate) struct Simulation<'a, 'p> {
     pub(crate) plan: &'p Plan<'p>,
     pub(crate) fits: &'a [Fits<'p, 'p>],
-    pub(crate) memory: &'a mut Memory<'p>,
+    pub(crate) cache: &'a mut AllocationCache<'p>,
     pub(crate) random: Random,
     pub(crate) occupancy: Occupancy<'p, 'p>,
     pub(crate) devices: Devices<'p>,
     pub(crate) claims: BTreeMap<ClaimIndex, ClaimState<'p>>,
     pub(crate) pods: Vec<PodState<'p>>,
-    /// Why pods are not bound, as found at the last attempt.
+    /// Why pods are not bound, according to their last scheduling attempt.
     pub(crate) pending: HashMap<PodIndex, Pending, RandomState>,
-    /// What is not modelled, for the pods that turned out to need it. They are not tried again.
+    /// Features that are not simulated, for pods that cannot be forecast because of them. They are not tried
+    /// again.
     pub(crate) not_modelled: HashMap<PodIndex, Vec<String>, RandomState>,
-    /// What is not modelled, for the pods that are played without it.
+    /// Features that are not simulated, for pods that are forecast without them.
     pub(crate) uncertain: HashMap<PodIndex, BTreeSet<&'static str>, RandomState>,
-    /// The place at which the next attempt starts to look at nodes.
+    /// Index of the node at which the next scheduling attempt starts.
     pub(crate) start: usize,
-    /// Something was freed or has changed: every pod that waits is tried again.
-    pub(crate) wakes_all: bool,
-    /// The claims that have changed: pods that refer to them are tried again.
-    pub(crate) touched: BTreeSet<ClaimIndex>,
-    /// The pods that wait, in the order in which they began to.
+    /// True if all pending pods must be tried again, because resources were freed or objects changed.
+    pub(crate) retries_all: bool,
+    /// Claims that have changed. Pending pods that refer to them are tried again.
+    pub(crate) changed_claims: BTreeSet<ClaimIndex>,
+    /// The pending pods, in the order in which they became pending.
     pub(crate) queue: Vec<PodIndex>,
-    /// When the pods that were placed in this course are evicted.
+    /// Eviction times of pods that were bound in this run.
     pub(crate) due: Vec<(Timestamp, PodIndex)>,
-    /// The pods that are being deleted.
+    /// Pods that are being deleted.
     pub(crate) deletions: Vec<Deletion<'p>>,
-    /// How many pods were deleted that were not gone at once.
+    /// Number of deletions with a grace period so far.
     pub(crate) deletion_count: usize,
-    /// The pods that controllers will make, and when.
+    /// Pods that controllers will create, with the time.
     pub(crate) later: Vec<(Timestamp, PodIndex)>,
     pub(crate) now: Timestamp,
     pub(crate) stage: usize,
     pub(crate) next_eviction: usize,
     pub(crate) jobs: Vec<Job>,
     pub(crate) evicted: Vec<EvictedPod>,
-    /// For each pod that is followed: its evictions after it was placed.
+    /// For each reported pod, its evictions after it was bound.
     pub(crate) evictions: BTreeMap<PodIndex, Evictions>,
     /// The order of evictions, where it matters to StatefulSets.
     pub(crate) rounds: EvictionRounds,
-    /// Slices that disagree are listed the other way round.
-    is_other_order: bool,
+    /// True if slices of one pool that contradict each other are used in reverse order.
+    reverses_slices: bool,
 }
 
-fn era_of(plan: &Plan<'_>, stage: &Stage<'_>, is_other_order: bool) -> Era {
-    let other = plan.eras.other_order.get(&stage.era.devices).filter(|_| is_other_order);
+fn era_of(plan: &Plan<'_>, stage: &Stage<'_>, reverses_slices: bool) -> Era {
+    let other = plan.eras.reversed_slices.get(&stage.era.devices).filter(|_| reverses_slices);
     Era { devices: other.copied().unwrap_or(stage.era.devices), ..stage.era }
 }
 
-impl<'a, 'p> World<'a, 'p> {
-    /// Plays a course from beginning to end.
+impl<'a, 'p> Simulation<'a, 'p> {
+    /// Simulates one run from beginning to end.
     pub(crate) fn play(player: &'a mut Player<'p>, course: u32) -> Option<Course> {
         let plan = player.plan;
         let mut random = Random::new(plan.settings.seed, course);
-        let is_other_order = random.below(2) == 1;
-        let first = era_of(plan, plan.stages.first()?, is_other_order);
+        let reverses_slices = random.below(2) == 1;
+        let first = era_of(plan, plan.stages.first()?, reverses_slices);
         let mut pods = vec![PodState::Absent; plan.tables.pods.len()];
         for &(pod, node) in &plan.bound {
             *pods.get_mut(pod)? = PodState::Bound(node);
@@ -100,10 +101,10 @@ impl<'a, 'p> World<'a, 'p> {
         let nodes = plan.eras.nodes.first()?.len();
         let start = random.below(nodes);
         let rounds = plan.eviction_rounds(&mut random);
-        let mut world = World {
+        let mut simulation = Simulation {
             plan,
             fits: &player.fits,
-            memory: &mut player.memory,
+            cache: &mut player.cache,
             random,
             occupancy: player.occupancy.clone()?,
             devices: Devices::new(plan, first)?,
@@ -113,8 +114,8 @@ impl<'a, 'p> World<'a, 'p> {
             not_modelled: HashMap::default(),
             uncertain: HashMap::default(),
             start,
-            wakes_all: true,
-            touched: BTreeSet::new(),
+            retries_all: true,
+            changed_claims: BTreeSet::new(),
             queue: Vec::new(),
             due: Vec::new(),
             deletions: Vec::new(),
@@ -127,31 +128,31 @@ impl<'a, 'p> World<'a, 'p> {
             evicted: Vec::new(),
             evictions: BTreeMap::new(),
             rounds,
-            is_other_order,
+            reverses_slices,
         };
         for &pod in &plan.waiting {
-            world.create(pod);
+            simulation.create(pod);
         }
         for (number, stage) in plan.stages.iter().enumerate() {
             if number > 0 {
-                world.pass_time(Some(stage.at));
+                simulation.advance_time(Some(stage.at));
             }
-            world.begin(number, stage)?;
+            simulation.begin_stage(number, stage)?;
         }
-        world.pass_time(None);
-        if world.is_explained(course) {
-            world.explain_pending();
+        simulation.advance_time(None);
+        if simulation.is_explained(course) {
+            simulation.explain_pending();
         }
-        Some(world.finish())
+        Some(simulation.finish())
     }
 
-    fn begin(&mut self, number: usize, stage: &'p Stage<'p>) -> Option<()> {
+    fn begin_stage(&mut self, number: usize, stage: &'p Stage<'p>) -> Option<()> {
         self.stage = number;
         self.now = stage.at;
         let before = self.devices.era;
-        let era = era_of(self.plan, stage, self.is_other_order);
+        let era = era_of(self.plan, stage, self.reverses_slices);
         if before != era {
-            self.wakes_all = true;
+            self.retries_all = true;
             if before.nodes != era.nodes {
                 self.occupancy = self.occupancy.with_nodes(self.plan.eras.nodes.get(era.nodes)?);
                 self.start = 0;
@@ -164,48 +165,48 @@ impl<'a, 'p> World<'a, 'p> {
                     continue;
                 }
                 if let Some(held) = stored {
-                    self.devices.change(self.memory, held, false);
+                    self.devices.change(self.cache, held, false);
                 }
                 if let Some(held) = &state.allocation {
-                    self.devices.change(self.memory, held, true);
+                    self.devices.change(self.cache, held, true);
                 }
             }
-            self.hold_for_deleted();
-            let placed: Vec<PodIndex> = self.placed().collect();
+            self.hold_devices_of_deleted_pods();
+            let placed: Vec<PodIndex> = self.pods_bound_in_run().collect();
             self.due.clear();
             for pod in placed {
-                self.note_due(pod);
+                self.record_eviction_time(pod);
             }
         }
         for action in &stage.actions {
-            self.act(action);
+            self.apply_action(action);
         }
-        self.settle();
+        self.react_until_stable();
         Some(())
     }
 
-    fn act(&mut self, action: &Action<'p>) {
+    fn apply_action(&mut self, action: &Action<'p>) {
         match action {
             Action::CreatePod(pod) => {
-                let followed = self.plan.tables.pods.get(*pod).and_then(|entry| entry.followed);
-                let followed = followed.and_then(|followed| self.plan.followed.get(followed));
-                let named = followed.and_then(|pod| Some((&pod.namespace, pod.name.as_ref()?)));
-                let same = named.and_then(|(namespace, name)| self.alive(namespace, name));
+                let tracked = self.plan.tables.pods.get(*pod).and_then(|entry| entry.tracked);
+                let tracked = tracked.and_then(|tracked| self.plan.tracked.get(tracked));
+                let named = tracked.and_then(|pod| Some((&pod.namespace, pod.name.as_ref()?)));
+                let same = named.and_then(|(namespace, name)| self.find_existing_pod(namespace, name));
                 match same {
                     // An update of a pod does not move it.
-                    Some(other) if other != *pod => self.follow_other(*pod, other),
+                    Some(other) if other != *pod => self.report_with(*pod, other),
                     _ => self.create(*pod),
                 }
             }
             Action::DeletePod { namespace, name } => {
-                if let Some(pod) = self.alive(namespace, name) {
+                if let Some(pod) = self.find_existing_pod(namespace, name) {
                     // Nobody makes it again.
                     self.delete(pod);
                 }
             }
             Action::ApplyClaim(claim, spec) => {
                 self.claim(*claim).spec = Some(*spec);
-                self.touched.insert(*claim);
+                self.changed_claims.insert(*claim);
             }
             Action::DeleteClaim(claim) => {
                 let state = self.claim(*claim);
@@ -218,8 +219,8 @@ impl<'a, 'p> World<'a, 'p> {
         }
     }
 
-    /// The pod of that name that exists.
-    fn alive(&self, namespace: &str, name: &str) -> Option<PodIndex> {
+    /// The existing pod with this name.
+    fn find_existing_pod(&self, namespace: &str, name: &str) -> Option<PodIndex> {
         let is_alive = |pod: PodIndex| {
             self.pods.get(pod).is_some_and(|state| !matches!(state, PodState::Absent | PodState::Gone))
         };
@@ -227,29 +228,29 @@ impl<'a, 'p> World<'a, 'p> {
         stored.or_else(|| {
             // Names that are not known are not compared.
             let named =
-                self.plan.followed.iter().filter(|followed| {
-                    followed.namespace == namespace && followed.name.as_deref() == Some(name)
+                self.plan.tracked.iter().filter(|tracked| {
+                    tracked.namespace == namespace && tracked.name.as_deref() == Some(name)
                 });
-            named.filter_map(|followed| followed.pod).find(|pod| is_alive(*pod))
+            named.filter_map(|tracked| tracked.pod).find(|pod| is_alive(*pod))
         })
     }
 
-    /// A given pod exists already: it is where that one is.
-    fn follow_other(&mut self, pod: PodIndex, other: PodIndex) {
-        let end = self.end_of(other);
-        if matches!(end, End::Bound(_)) {
-            self.evictions.insert(pod, Evictions::elsewhere(end));
+    /// Handles an applied pod that already exists: reports the placement of the existing pod.
+    fn report_with(&mut self, pod: PodIndex, other: PodIndex) {
+        let end = self.final_state(other);
+        if matches!(end, PodEnd::Bound(_)) {
+            self.evictions.insert(pod, Evictions::sharing_placement(end));
             if let Some(state) = self.pods.get_mut(pod) {
                 *state = PodState::Gone;
             }
         }
     }
 
-    /// A pod is made: it waits for a node, unless it names one.
+    /// Creates a pod. It becomes pending, unless its spec names a node.
     pub(crate) fn create(&mut self, pod: PodIndex) {
         let Some(entry) = self.plan.tables.pods.get(pod) else { return };
         let node = self.plan.catalog.pod(entry.needs).node_name;
-        let state = if self.is_early(pod) {
+        let state = if self.waits_for_predecessors(pod) {
             PodState::HeldBack
         } else if node.is_empty() {
             self.queue.push(pod);
@@ -265,14 +266,14 @@ impl<'a, 'p> World<'a, 'p> {
         }
     }
 
-    /// The pods that were placed in this course.
-    fn placed(&self) -> impl Iterator<Item = PodIndex> {
-        let followed = self.plan.followed.iter().filter_map(|followed| followed.pod);
-        followed.filter(|pod| matches!(self.pods.get(*pod), Some(PodState::Bound(_))))
+    /// The pods that were bound in this run.
+    fn pods_bound_in_run(&self) -> impl Iterator<Item = PodIndex> {
+        let tracked = self.plan.tracked.iter().filter_map(|tracked| tracked.pod);
+        tracked.filter(|pod| matches!(self.pods.get(*pod), Some(PodState::Bound(_))))
     }
 
-    /// Notes when a pod that was placed is evicted.
-    pub(crate) fn note_due(&mut self, pod: PodIndex) {
+    /// Records the time at which a pod that was bound in this run is evicted.
+    pub(crate) fn record_eviction_time(&mut self, pod: PodIndex) {
         let Some(entry) = self.plan.tables.pods.get(pod) else { return };
         let Some(era) = self.plan.eras.devices.get(self.devices.era.devices) else { return };
         let claims: Vec<ClaimIndex> =
@@ -286,15 +287,15 @@ impl<'a, 'p> World<'a, 'p> {
         }
     }
 
-    /// Lets time go by until then, or until nothing happens any more.
-    fn pass_time(&mut self, until: Option<Timestamp>) {
+    /// Advances the time to `until`, or until no further event happens.
+    fn advance_time(&mut self, until: Option<Timestamp>) {
         while let Some(next) = self.next_time(until) {
             self.now = self.now.max(next);
-            self.settle();
+            self.react_until_stable();
         }
     }
 
-    /// When something happens next, before that time.
+    /// The time of the next event before `until`.
     fn next_time(&self, until: Option<Timestamp>) -> Option<Timestamp> {
         let stored = self.plan.evictions.get(self.next_eviction);
         let stored = stored.filter(|eviction| eviction.stage <= self.stage).map(|eviction| eviction.at);
@@ -303,10 +304,10 @@ impl<'a, 'p> World<'a, 'p> {
         next.filter(|next| until.is_none_or(|until| *next < until))
     }
 
-    /// Lets everyone react to what has changed, until nothing changes any more.
-    fn settle(&mut self) {
+    /// Runs evictions, controllers and the scheduler until nothing changes any more.
+    fn react_until_stable(&mut self) {
         loop {
-            let new = self.evict();
+            let new = self.evict_due_pods();
             self.create_in_any_order(new);
             self.schedule();
             while self.create_held_back() {
@@ -319,15 +320,15 @@ impl<'a, 'p> World<'a, 'p> {
         }
     }
 
-    /// Makes pods. Controllers that wait until the old pod is gone come after those that do not. Apart from that, they
-    /// work side by side, so the order between their workloads is left to chance.
+    /// Creates pods. Controllers that wait until the old pod is gone come last. Otherwise the order of
+    /// workloads is random, because controllers work concurrently.
     fn create_in_any_order(&mut self, new: Vec<PodIndex>) {
         let mut workloads: Vec<(Option<&str>, Vec<PodIndex>)> = Vec::new();
         for pod in new {
-            let followed = self.plan.tables.pods.get(pod).and_then(|pod| pod.followed);
-            let followed = followed.and_then(|followed| self.plan.followed.get(followed));
+            let tracked = self.plan.tables.pods.get(pod).and_then(|pod| pod.tracked);
+            let tracked = tracked.and_then(|tracked| self.plan.tracked.get(tracked));
             let workload =
-                followed.and_then(|pod| pod.workload.as_ref()).map(|workload| workload.name.as_str());
+                tracked.and_then(|pod| pod.workload.as_ref()).map(|workload| workload.name.as_str());
             match workloads.iter_mut().find(|(name, _)| name.is_some() && *name == workload) {
                 Some((_, pods)) => pods.push(pod),
                 None => workloads.push((workload, vec![pod])),
@@ -349,11 +350,11 @@ impl<'a, 'p> World<'a, 'p> {
         }
     }
 
-    /// Makes the pods of StatefulSets whose turn it is. Returns whether there are any.
+    /// Creates the pods of StatefulSets whose predecessors are ready. Returns false if there are none.
     fn create_held_back(&mut self) -> bool {
-        let followed = self.plan.followed.iter().filter_map(|followed| followed.pod);
+        let tracked = self.plan.tracked.iter().filter_map(|tracked| tracked.pod);
         let held: Vec<PodIndex> =
-            followed.filter(|pod| self.pods.get(*pod) == Some(&PodState::HeldBack)).collect();
+            tracked.filter(|pod| self.pods.get(*pod) == Some(&PodState::HeldBack)).collect();
         let mut any = false;
         for pod in held {
             self.create(pod);
@@ -362,8 +363,8 @@ impl<'a, 'p> World<'a, 'p> {
         any
     }
 
-    /// The pods that wait, in the order in which the scheduler tries them.
-    pub(crate) fn waiting(&self) -> Vec<PodIndex> {
+    /// The pending pods in the order in which the scheduler tries them.
+    pub(crate) fn pods_to_schedule(&self) -> Vec<PodIndex> {
         let mut waiting = self.queue.clone();
         let priority = |pod: &PodIndex| {
             let entry = self.plan.tables.pods.get(*pod);
@@ -373,27 +374,27 @@ impl<'a, 'p> World<'a, 'p> {
         waiting
     }
 
-    /// The pod does not wait any more.
+    /// Removes the pod from the scheduling queue.
     pub(crate) fn leave_queue(&mut self, pod: PodIndex) {
         self.queue.retain(|other| *other != pod);
     }
 
-    pub(crate) fn end_of(&mut self, pod: PodIndex) -> End {
+    pub(crate) fn final_state(&mut self, pod: PodIndex) -> PodEnd {
         match self.pods.get(pod) {
-            Some(PodState::Bound(node)) => End::Bound(self.place(pod, node)),
-            Some(PodState::HeldBack) => End::HeldBack,
-            _ => End::Pending(self.pending.get(&pod).cloned().unwrap_or_default()),
+            Some(PodState::Bound(node)) => PodEnd::Bound(self.placement_of(pod, node)),
+            Some(PodState::HeldBack) => PodEnd::HeldBack,
+            _ => PodEnd::Pending(self.pending.get(&pod).cloned().unwrap_or_default()),
         }
     }
 
     fn finish(mut self) -> Course {
-        let mut pods = Vec::with_capacity(self.plan.followed.len());
-        for followed in &self.plan.followed {
-            let mut not_modelled = followed.not_modelled.clone();
-            let evictions = followed.pod.and_then(|pod| self.evictions.remove(&pod));
+        let mut pods = Vec::with_capacity(self.plan.tracked.len());
+        for tracked in &self.plan.tracked {
+            let mut not_modelled = tracked.not_modelled.clone();
+            let evictions = tracked.pod.and_then(|pod| self.evictions.remove(&pod));
             let mut evicted_again = false;
-            let end = match followed.pod {
-                None => End::NotRecreated,
+            let end = match tracked.pod {
+                None => PodEnd::NotRecreated,
                 Some(pod) => {
                     not_modelled.extend(self.not_modelled.get(&pod).into_iter().flatten().cloned());
                     if self.pods.get(pod) == Some(&PodState::HeldBack) {
@@ -410,17 +411,17 @@ impl<'a, 'p> World<'a, 'p> {
                             evicted_again = evictions.times > 0;
                             evictions.last()
                         }
-                        (Some(PodState::Absent | PodState::Gone), _) => End::NotRecreated,
+                        (Some(PodState::Absent | PodState::Gone), _) => PodEnd::NotRecreated,
                         (_, evictions) => {
                             evicted_again = evictions.is_some_and(|evictions| evictions.is_endless);
-                            self.end_of(pod)
+                            self.final_state(pod)
                         }
                     }
                 }
             };
-            let is_known = not_modelled.is_empty() || end == End::NotRecreated;
-            pods.push(PodCourse {
-                end: if is_known { end } else { End::Unknown(not_modelled) },
+            let is_known = not_modelled.is_empty() || end == PodEnd::NotRecreated;
+            pods.push(PodRunResult {
+                end: if is_known { end } else { PodEnd::Unknown(not_modelled) },
                 evicted_again,
             });
         }

@@ -1,11 +1,11 @@
 //! Features of devices and requests that the allocator does not model, for pods that could depend on them.
 //!
-//! A feature counts only if the release has its gate on: otherwise the API server drops the fields, or the allocator knows
-//! what the scheduler makes of them. Whether a pod gets such a device is not decided here: it is enough that the
-//! selectors of its class and its request let it through.
+//! A feature matters only if the release enables its gate: otherwise the API server drops the fields, or the
+//! allocator handles them. Whether a pod gets such a device is not decided here: it is sufficient that the selectors
+//! of its class and its request match.
 
 use crate::eras::DeviceEra;
-use crate::held::Held;
+use crate::held::ClaimAllocation;
 use crate::tables::SpecEntry;
 use foldhash::fast::RandomState;
 use std::collections::HashSet;
@@ -17,18 +17,18 @@ const COMPATIBILITY_GROUPS: &str = "compatibility groups";
 const DERIVED_ATTRIBUTES: &str = "derived attributes";
 const NODE_ALLOCATABLE_RESOURCES: &str = "node-allocatable resources";
 
-/// A device with a feature that is not modelled.
+/// A device with a feature that is not simulated.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct UnmodelledDevice<'d> {
     candidate: Candidate<'d>,
-    /// The name of the feature in reports.
+    /// Name of the feature in reports.
     feature: &'static str,
 }
 
-/// The devices of an inventory whose allocation depends on what is not modelled.
+/// The devices of an inventory whose allocation depends on features that are not simulated.
 ///
-/// Compatibility groups decide which devices of a counter set go together. So they matter for every device that takes
-/// counters in a pool where some device has groups.
+/// Compatibility groups restrict which devices of a counter set can be allocated together. They affect every
+/// device that consumes counters in a pool where some device has groups.
 pub(crate) fn unmodelled_devices<'d>(
     inventory: &Inventory<'d>,
     profile: &Profile,
@@ -60,8 +60,8 @@ pub(crate) fn unmodelled_devices<'d>(
     devices
 }
 
-/// The names of the features that the allocation of these claims could depend on. `class` finds a class by its name, and
-/// `may_match` says whether selectors let a device through, or fail for it.
+/// Names of the features that the allocation of these claims may depend on. `class` looks up a DeviceClass by
+/// name. `may_match` returns true if the selectors match the device or fail for it.
 pub(crate) fn features_of_claims<'d>(
     specs: &[SpecEntry<'d>],
     devices: &[UnmodelledDevice<'d>],
@@ -91,9 +91,9 @@ pub(crate) fn features_of_claims<'d>(
     features
 }
 
-/// The name of the feature that matters for a pod that uses an allocation which exists already. Its devices are chosen, so
-/// only what they take from the node is left.
-pub(crate) fn feature_of_allocation(held: &Held<'_>, era: &DeviceEra<'_>) -> Option<&'static str> {
+/// Name of the feature that matters for a pod with an existing allocation, if any. The devices are already
+/// chosen, so only the node resources that they consume matter.
+pub(crate) fn feature_of_allocation(held: &ClaimAllocation<'_>, era: &DeviceEra<'_>) -> Option<&'static str> {
     let takes_from_node = |device: &UnmodelledDevice<'_>| {
         let id = (device.candidate.driver, device.candidate.pool, device.candidate.name);
         device.feature == NODE_ALLOCATABLE_RESOURCES

@@ -1,9 +1,9 @@
-//! The filter for devices at one attempt to schedule a pod: what the allocator says for the claims of the pod on a node.
+//! The device filter of a scheduling attempt: the allocator's result for the claims of a pod on a node.
 
-use crate::allocations::{AskIndex, AskedClaim, Devices, Found, Memory};
+use crate::allocations::{AllocationCache, ClaimSetIndex, Devices, NodeAllocation, RequestedClaim};
 use crate::attempt::PodClaims;
 use crate::device_features::feature_of_allocation;
-use crate::held::Held;
+use crate::held::ClaimAllocation;
 use crate::nodes::{Cycle, NodeIndex};
 use crate::tables::{ClaimIndex, PodEntry, PodIndex};
 use foldhash::fast::RandomState;
@@ -14,87 +14,89 @@ use std::sync::Arc;
 use tollgate_allocator::Unschedulable;
 use tollgate_allocator::condition::error_message;
 
-/// The allocations of the claims that have none on a node. The last one is that of the claim for extended resources, if
-/// there is one.
+/// New allocations on a node for the unallocated claims of a pod. The last one is for extended resources, if
+/// the pod needs such a claim.
 #[derive(Default)]
 pub(crate) struct NewAllocations<'p> {
-    found: Option<Rc<[Arc<Held<'p>>]>>,
+    found: Option<Rc<[Arc<ClaimAllocation<'p>>]>>,
     has_extended: bool,
 }
 
-/// What the filter for devices says about a node.
-pub(crate) enum Verdict<'p> {
-    /// With the new allocations and the score.
+/// Result of the device filter for one node.
+pub(crate) enum DeviceVerdict<'p> {
+    /// The devices can be allocated; with the new allocations and the score.
     Fits(NewAllocations<'p>, i64),
     Rejected(Cow<'static, str>),
-    /// Allocated claims of the pod are not available on the node.
+    /// These allocated claims of the pod are not available on the node.
     ClaimElsewhere(Vec<ClaimIndex>),
-    /// The attempt ends with an error.
+    /// The scheduling attempt ends with this error.
     Failed(String),
     NotModelled(String),
 }
 
-/// The filter for devices at one attempt.
+/// The device filter of one scheduling attempt.
 pub(crate) struct DeviceFilter<'w, 'p> {
     pub(crate) devices: &'w mut Devices<'p>,
-    pub(crate) memory: &'w mut Memory<'p>,
+    pub(crate) cache: &'w mut AllocationCache<'p>,
     pub(crate) pod: PodIndex,
     pub(crate) entry: &'p PodEntry<'p>,
     pub(crate) claims: &'w PodClaims<'p>,
-    /// What the claims that have to be allocated ask for, if there are any.
-    pub(crate) ask: Option<AskIndex>,
-    /// Devices can provide extended resources of the pod.
+    /// Index of the set of unallocated claims; `None` if all claims are allocated.
+    pub(crate) claim_set: Option<ClaimSetIndex>,
+    /// True if DeviceClasses provide extended resources that the pod requests.
     pub(crate) has_extended: bool,
-    /// What is not modelled was noted for this.
-    pub(crate) noted: Option<AskIndex>,
-    /// What is not modelled, by pod.
+    /// The claim set for which unsupported features were recorded last.
+    pub(crate) noted: Option<ClaimSetIndex>,
+    /// Features that are not simulated, by pod.
     pub(crate) uncertain: &'w mut HashMap<PodIndex, BTreeSet<&'static str>, RandomState>,
 }
 
 impl<'p> DeviceFilter<'_, 'p> {
     // upstream v1.37 DynamicResources.Filter
-    pub(crate) fn check(&mut self, node: NodeIndex, cycle: &Cycle<'_, 'p, 'p>) -> Verdict<'p> {
-        let (ask, extended) = self.ask_on(node, cycle);
-        self.note_uncertainty(ask);
+    pub(crate) fn check_devices(&mut self, node: NodeIndex, cycle: &Cycle<'_, 'p, 'p>) -> DeviceVerdict<'p> {
+        let (claim_set, extended) = self.claim_set_on_node(node, cycle);
+        self.note_uncertainty(claim_set);
         let mut allocations = NewAllocations::default();
         let mut score = self.claims.score;
-        if let Some(ask) = ask {
-            match self.devices.find(self.memory, node, ask) {
-                Some(Found::Allocated(found, own)) => {
+        if let Some(claim_set) = claim_set {
+            match self.devices.find(self.cache, node, claim_set) {
+                Some(NodeAllocation::Allocated(found, own)) => {
                     score += own;
                     allocations = NewAllocations { found: Some(found), has_extended: extended.is_some() };
                 }
-                Some(Found::Unschedulable(reason)) => return Verdict::Rejected(reason.text()),
-                Some(Found::Failed) => {
-                    let asked = self.asked(extended);
-                    let error = self.devices.error(self.memory, node, &asked);
-                    return Verdict::Failed(error.map_or(String::new(), |error| error_message(&error)));
+                Some(NodeAllocation::Unschedulable(reason)) => return DeviceVerdict::Rejected(reason.text()),
+                Some(NodeAllocation::Failed) => {
+                    let asked = self.requested_claims(extended);
+                    let error = self.devices.error(self.cache, node, &asked);
+                    return DeviceVerdict::Failed(error.map_or(String::new(), |error| error_message(&error)));
                 }
-                Some(Found::Unsupported(what)) => return Verdict::NotModelled(what.to_owned()),
-                Some(Found::GaveUp(steps)) => {
-                    return Verdict::NotModelled(format!("gave up after {steps} steps"));
+                Some(NodeAllocation::Unsupported(what)) => {
+                    return DeviceVerdict::NotModelled(what.to_owned());
                 }
-                None => return Verdict::Rejected(Unschedulable::CannotAllocate.text()),
+                Some(NodeAllocation::GaveUp(steps)) => {
+                    return DeviceVerdict::NotModelled(format!("gave up after {steps} steps"));
+                }
+                None => return DeviceVerdict::Rejected(Unschedulable::CannotAllocate.text()),
             }
         }
         let place = cycle.node(node);
         let elsewhere = self.claims.allocated.iter().filter(|(_, held)| !held.nodes.includes(place));
         let elsewhere: Vec<ClaimIndex> = elsewhere.map(|(claim, _)| *claim).collect();
         if elsewhere.is_empty() {
-            Verdict::Fits(allocations, score)
+            DeviceVerdict::Fits(allocations, score)
         } else {
-            Verdict::ClaimElsewhere(elsewhere)
+            DeviceVerdict::ClaimElsewhere(elsewhere)
         }
     }
 
-    /// Notes what the answer for a node depends on that is not modelled.
-    fn note_uncertainty(&mut self, ask: Option<AskIndex>) {
-        if ask.is_some() && self.noted == ask {
+    /// Records the features that the result for a node depends on and that are not simulated.
+    fn note_uncertainty(&mut self, claim_set: Option<ClaimSetIndex>) {
+        if claim_set.is_some() && self.noted == claim_set {
             return;
         }
-        self.noted = ask;
+        self.noted = claim_set;
         let era = self.devices.era;
-        let asked = ask.map(|ask| self.memory.unmodelled(era, ask));
+        let asked = claim_set.map(|claim_set| self.cache.unmodelled(era, claim_set));
         let devices = self.devices.plan().eras.devices.get(era.devices);
         let allocated =
             self.claims.allocated.iter().filter_map(|(_, held)| feature_of_allocation(held, devices?));
@@ -104,33 +106,37 @@ impl<'p> DeviceFilter<'_, 'p> {
         }
     }
 
-    /// What is asked for on a node, with the claim for extended resources if there is one.
-    fn ask_on(
+    /// Index of the claims to allocate on a node, including the claim for extended resources if the pod needs
+    /// one there.
+    fn claim_set_on_node(
         &mut self,
         node: NodeIndex,
         cycle: &Cycle<'_, 'p, 'p>,
-    ) -> (Option<AskIndex>, Option<AskedClaim<'p>>) {
+    ) -> (Option<ClaimSetIndex>, Option<RequestedClaim<'p>>) {
         if !self.has_extended {
-            return (self.ask, None);
+            return (self.claim_set, None);
         }
         let plan = self.devices.plan();
         let era = self.devices.era;
         let resources = cycle.delegated(node).map(|(name, _)| name);
         let Some(spec) = plan.extended.claim(self.pod, era.classes, resources) else {
-            return (self.ask, None);
+            return (self.claim_set, None);
         };
         let name = plan.tables.claims.get(self.entry.extended).map_or("", |claim| claim.name.as_str());
-        let extended = AskedClaim { namespace: self.entry.namespace, name, spec };
-        let asked = self.asked(Some(extended));
-        (Some(self.memory.ask(era, &asked)), Some(extended))
+        let extended = RequestedClaim { namespace: self.entry.namespace, name, spec };
+        let asked = self.requested_claims(Some(extended));
+        (Some(self.cache.claim_set_index(era, &asked)), Some(extended))
     }
 
-    fn asked(&self, extended: Option<AskedClaim<'p>>) -> Vec<AskedClaim<'p>> {
+    fn requested_claims(&self, extended: Option<RequestedClaim<'p>>) -> Vec<RequestedClaim<'p>> {
         self.claims.unallocated.iter().map(|(_, asked)| *asked).chain(extended).collect()
     }
 
-    /// The new allocations with their claims.
-    pub(crate) fn with_claims(&self, new: &NewAllocations<'p>) -> Vec<(ClaimIndex, Arc<Held<'p>>)> {
+    /// The new allocations, each with the index of its claim.
+    pub(crate) fn with_claims(
+        &self,
+        new: &NewAllocations<'p>,
+    ) -> Vec<(ClaimIndex, Arc<ClaimAllocation<'p>>)> {
         let claims = self.claims.unallocated.iter().map(|(claim, _)| *claim);
         let claims = claims.chain(new.has_extended.then_some(self.entry.extended));
         claims.zip(new.found.iter().flat_map(|found| found.iter().cloned())).collect()

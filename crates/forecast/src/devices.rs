@@ -1,9 +1,11 @@
-//! What devices there are: who holds each, which classes it belongs to, and whether the scheduler would give it to a pod.
+//! Lists the devices of a cluster: their holders, their classes, and whether the scheduler could allocate them.
 //!
-//! A report says what is, not what will happen. One row is one device of one slice; devices that claims have although no
-//! slice publishes them have a row as well. A device of an older generation has a row only if no newer one has its name.
+//! The report describes the current state, not the future. A row is a device of a slice; devices that claims hold
+//! although no slice publishes them have a row as well. A device of an older pool generation has a row only if no
+//! newer one has its name.
 //!
-//! Invariant: a device is free only if none of the other states applies, and the allocator could take it on some node.
+//! Invariant: a device is free only if none of the other states applies, and the allocator could allocate it on some
+//! node.
 
 mod classes;
 mod holders;
@@ -25,34 +27,34 @@ use tollgate_formats::quantity::Quantity;
 pub use classes::ReportedClass;
 pub use holders::{ClaimUser, Holder, claim_users};
 
-/// The devices of a cluster and its classes.
+/// The devices and DeviceClasses of a cluster.
 #[derive(Clone, Debug)]
 pub struct DeviceReport<'d> {
-    /// By driver and pool; within a pool in the order in which the scheduler looks at them.
+    /// Sorted by driver and pool; within a pool in the order in which the scheduler tries them.
     pub devices: Vec<ReportedDevice<'d>>,
-    /// By name.
+    /// Sorted by name.
     pub classes: Vec<ReportedClass<'d>>,
 }
 
-/// One device.
+/// One device of the report.
 #[derive(Clone, Debug)]
 pub struct ReportedDevice<'d> {
     pub driver: &'d str,
     pub pool: &'d str,
     pub device: &'d str,
-    /// The name of its ResourceSlice; `None` if no slice publishes it.
+    /// Name of the ResourceSlice; `None` if no slice publishes the device.
     pub slice: Option<&'d str>,
-    /// The only node that can use it; `None` if there are several, or if it is not known.
+    /// The only node that can use the device; `None` if there are several or the node is unknown.
     pub node: Option<&'d str>,
-    /// In the order of [`DeviceState`].
+    /// All states that apply, in the order of [`DeviceState`].
     pub states: Vec<DeviceState>,
-    /// Why it is blocked, if it is.
+    /// The reason why the device is blocked, if it is.
     pub blocked_by: Option<BlockedBy>,
-    /// What is left of its capacities, if it is shared.
+    /// The remaining amount of each capacity, if the device is shared.
     pub capacity_left: Vec<(&'d str, Quantity<'static>)>,
-    /// The classes that it belongs to, by their place in [`DeviceReport::classes`].
+    /// Indices in [`DeviceReport::classes`] of the classes that the device belongs to.
     pub classes: Vec<usize>,
-    /// The classes whose selectors fail for it, and the text of the evaluation.
+    /// Indices of the classes whose selectors fail for the device, with the error.
     pub class_errors: Vec<(usize, String)>,
     pub taints: Vec<ReportedTaint<'d>>,
     pub holders: Vec<Holder<'d>>,
@@ -64,25 +66,25 @@ impl ReportedDevice<'_> {
     }
 }
 
-/// What is the case with a device. All but the last can be the case together.
+/// A state of a device. All states except `Free` can be combined.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum DeviceState {
-    /// A claim has it, without adminAccess.
+    /// A claim holds the device without adminAccess.
     Allocated,
-    /// A taint keeps the scheduler from allocating it to requests that do not tolerate the taint.
+    /// A taint prevents allocation to requests that do not tolerate it.
     Tainted,
-    /// No request can get it, whatever it tolerates: see [`BlockedBy`].
+    /// No request can be allocated the device, whatever it tolerates: see [`BlockedBy`].
     Blocked,
-    /// Claims have shares of it.
+    /// Claims hold shares of the device.
     Shared,
-    /// A claim has it, but no slice publishes it.
+    /// A claim holds the device, but no slice publishes it.
     Unpublished,
-    /// None of the others: the scheduler would give it to a pod.
+    /// None of the other states applies: the scheduler can allocate the device.
     Free,
 }
 
 impl DeviceState {
-    /// The state in a report, such as `allocated`.
+    /// The state as shown in reports, such as `allocated`.
     pub fn name(self) -> &'static str {
         match self {
             DeviceState::Allocated => "allocated",
@@ -95,12 +97,12 @@ impl DeviceState {
     }
 }
 
-/// Why no request can get a device.
+/// Why no request can be allocated a device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum BlockedBy {
-    /// The allocator cannot take it on any node.
+    /// The allocator cannot allocate it on any node, for this reason.
     Obstacle(Obstacle),
-    /// Only nodes that are cordoned can use it.
+    /// Only cordoned nodes can use it.
     UnschedulableNodes,
 }
 
@@ -119,18 +121,18 @@ pub struct ReportedTaint<'d> {
     pub key: &'d str,
     pub value: &'d str,
     pub effect: &'d str,
-    /// The DeviceTaintRule that it comes from; `None` if it is in the slice.
+    /// The DeviceTaintRule that adds the taint; `None` if the slice contains it.
     pub rule: Option<&'d str>,
 }
 
 impl ReportedTaint<'_> {
-    /// Whether it keeps the scheduler from allocating the device.
+    /// True for the effects NoSchedule and NoExecute, which prevent allocation.
     fn prevents_allocation(&self) -> bool {
         matches!(self.effect, "NoSchedule" | "NoExecute")
     }
 }
 
-/// How many devices there are in each state.
+/// Number of devices in each state.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct DeviceCounts {
     pub total: usize,
@@ -161,7 +163,7 @@ impl<'r, 'd: 'r> FromIterator<&'r ReportedDevice<'d>> for DeviceCounts {
 }
 
 impl DeviceReport<'_> {
-    /// The devices of each class, by its place in [`DeviceReport::classes`].
+    /// The device counts of each class, in the order of [`DeviceReport::classes`].
     pub fn class_counts(&self) -> Vec<DeviceCounts> {
         let mut counts = vec![DeviceCounts::default(); self.classes.len()];
         for device in &self.devices {
@@ -175,7 +177,7 @@ impl DeviceReport<'_> {
     }
 }
 
-/// Reports the devices of a cluster whose scheduler is that of the profile.
+/// Lists the devices of a cluster that runs the release of the profile.
 pub fn report_devices<'d>(state: &State<'d>, profile: &Profile) -> DeviceReport<'d> {
     let inventory = inventory_of(state, profile);
     let holders = Holders::new(state, &inventory);
@@ -243,7 +245,7 @@ pub fn report_devices<'d>(state: &State<'d>, profile: &Profile) -> DeviceReport<
     DeviceReport { devices, classes }
 }
 
-/// The devices of the slices, with the taints of the rules.
+/// The devices of all slices, with the taints of DeviceTaintRules.
 fn inventory_of<'d>(state: &State<'d>, profile: &Profile) -> Inventory<'d> {
     let slices = state.of_kind(ObjectKind::ResourceSlice).iter();
     let slices = slices.map(|slice| (slice.version, Slice(slice.value)));
@@ -282,7 +284,7 @@ fn taints_of<'d>(device: PublishedDevice<'_, 'd>) -> Vec<ReportedTaint<'d>> {
 /// The nodes of a cluster.
 struct Nodes<'d> {
     all: Vec<Node<'d>>,
-    /// Those that take new pods; `None` if the state has no nodes.
+    /// Nodes that accept new pods; `None` if the state contains no nodes.
     schedulable: Option<Vec<Node<'d>>>,
 }
 
@@ -297,7 +299,7 @@ impl<'d> Nodes<'d> {
         Nodes { schedulable: (!all.is_empty()).then_some(schedulable), all }
     }
 
-    /// Tells nodes that are cordoned from nodes that are missing.
+    /// Distinguishes cordoned nodes from missing nodes.
     fn explain(&self, obstacle: Obstacle, selection: NodeSelection<'d>) -> BlockedBy {
         if obstacle == Obstacle::NoNode && self.all.iter().any(|node| selection.reaches(*node)) {
             return BlockedBy::UnschedulableNodes;
@@ -306,11 +308,11 @@ impl<'d> Nodes<'d> {
     }
 }
 
-/// Finds the only node that can use a device. The devices of a slice mostly have the same nodes, so the last answer is
-/// remembered.
+/// Finds the only node that can use a device. Caches the last result, because the devices of a slice usually
+/// have the same nodes.
 struct SingleNode<'n, 'd> {
     nodes: &'n Nodes<'d>,
-    /// The slice of the last device with a node selector of its slice, and its node.
+    /// The last slice with a node selector, and the only node that matches it.
     last: Option<(&'d str, Option<&'d str>)>,
 }
 

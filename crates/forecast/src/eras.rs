@@ -1,7 +1,7 @@
-//! What is in force between two changes: slices with the taints of rules, classes, templates, nodes.
+//! The objects in effect between two changes (an era): slices with the taints of rules, classes, templates, nodes.
 //!
-//! The steps are the same in all courses, so everything that depends on nothing else is made once and shared. A kind of
-//! which nothing changes is not made again.
+//! The steps are the same in all simulated runs, so everything that depends only on them is computed once and shared.
+//! A kind without changes is not computed again.
 
 use crate::device_features::{UnmodelledDevice, unmodelled_devices};
 use crate::nodes::{Catalog, DelegatedResources, Nodes};
@@ -16,7 +16,8 @@ use tollgate_document::doc::Value;
 use tollgate_engine::impact::{ProposedChange, Snapshot};
 use tollgate_formats::gotime::Timestamp;
 
-/// The places of what is in force, in [`Eras`].
+/// Indices in [`Eras`] of the objects in effect at one time. An era is the time between two changes of such
+/// objects.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Era {
     pub(crate) devices: usize,
@@ -25,41 +26,41 @@ pub(crate) struct Era {
     pub(crate) nodes: usize,
 }
 
-/// Everything that is in force at some time.
+/// All versions of the devices, classes, templates and nodes that are in effect at some time.
 #[derive(Default, Debug)]
 pub(crate) struct Eras<'d> {
     pub(crate) devices: Vec<DeviceEra<'d>>,
     pub(crate) classes: Vec<ClassEra<'d>>,
     pub(crate) templates: Vec<HashMap<(&'d str, &'d str), SpecEntry<'d>, RandomState>>,
     pub(crate) nodes: Vec<Nodes<'d>>,
-    /// Eras of devices in which slices of one pool disagree on their number, each with the same era where they are listed
-    /// the other way round. The slice that is listed first decides, and upstream's order is random.
-    pub(crate) other_order: HashMap<usize, usize, RandomState>,
+    /// Device eras in which slices of a pool disagree on the number of slices, each mapped to the era with
+    /// these slices in reverse order. The scheduler uses the slice listed first, and its order is random.
+    pub(crate) reversed_slices: HashMap<usize, usize, RandomState>,
 }
 
-/// The devices, and how rules and slices taint them.
+/// The devices with their taints during an era.
 #[derive(Debug)]
 pub(crate) struct DeviceEra<'d> {
     pub(crate) inventory: Inventory<'d>,
-    /// What the claims of the state hold.
+    /// The devices held by the claims of the initial state.
     pub(crate) usage: Usage<'d>,
-    /// The devices whose allocation depends on what is not modelled.
+    /// The devices whose allocation depends on features that are not simulated.
     pub(crate) unmodelled: Vec<UnmodelledDevice<'d>>,
-    /// Slices and rules as the eviction controller sees them.
+    /// Slices and rules as the device taint eviction controller sees them.
     pub(crate) taints: Snapshot,
 }
 
-/// The classes.
+/// The DeviceClasses during an era.
 #[derive(Debug)]
 pub(crate) struct ClassEra<'d> {
     pub(crate) classes: Classes<'d>,
     objects: Vec<Value<'d>>,
-    /// The classes by the extended resources that they provide.
+    /// Class names by the extended resource that they provide.
     pub(crate) by_resource: HashMap<String, &'d str, RandomState>,
     pub(crate) delegated: DelegatedResources,
 }
 
-/// The kinds whose changes end an era.
+/// The kinds of objects that have changed since the last era.
 #[derive(Clone, Copy, Default, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each one is a kind that changes or not")]
 pub(crate) struct Changed {
@@ -70,7 +71,7 @@ pub(crate) struct Changed {
 }
 
 impl<'d> ClassEra<'d> {
-    /// The class of that name.
+    /// The DeviceClass with this name.
     pub(crate) fn class(&self, name: &str) -> Option<Class<'d>> {
         let mut objects = self.objects.iter();
         objects.find(|class| class.get("metadata").get("name").str() == name).map(|class| Class::of(*class))
@@ -80,7 +81,7 @@ impl<'d> ClassEra<'d> {
 impl Changed {
     pub(crate) const ALL: Changed = Changed { devices: true, classes: true, templates: true, nodes: true };
 
-    /// Notes that an object of a kind changes.
+    /// Records that an object of this kind changes.
     pub(crate) fn note(&mut self, kind: ObjectKind) {
         match kind {
             ObjectKind::ResourceSlice | ObjectKind::DeviceTaintRule => self.devices = true,
@@ -93,8 +94,8 @@ impl Changed {
 }
 
 impl<'d> Eras<'d> {
-    /// The era that begins with this state, of which `changed` is new.
-    pub(crate) fn begin(
+    /// Starts a new era with this state. Only the kinds in `changed` are read again.
+    pub(crate) fn begin_era(
         &mut self,
         before: Era,
         changed: Changed,
@@ -112,7 +113,7 @@ impl<'d> Eras<'d> {
             if counts_disagree(&slices) {
                 slices.reverse();
                 self.devices.push(DeviceEra::new(&slices, &rules, taints, release, tables));
-                self.other_order.insert(era.devices, era.devices + 1);
+                self.reversed_slices.insert(era.devices, era.devices + 1);
             }
         }
         if changed.classes {
@@ -145,7 +146,8 @@ impl<'d> Eras<'d> {
         era
     }
 
-    /// Finds the extended resources of pods that classes provide, once the catalog has all pods.
+    /// Determines which extended resources of pods are provided by classes. Called after the catalog contains
+    /// all pods.
     pub(crate) fn complete(&mut self, catalog: &Catalog<'d>) {
         for era in &mut self.classes {
             era.delegated = catalog.delegated(era.objects.iter().copied());
@@ -176,7 +178,7 @@ impl<'d> DeviceEra<'d> {
     }
 }
 
-/// Whether slices of one generation of a pool disagree on how many there are.
+/// True if slices of the same pool generation disagree on `resourceSliceCount`.
 fn counts_disagree(slices: &[StoredObject<'_>]) -> bool {
     let mut counts = HashMap::with_hasher(RandomState::default());
     slices.iter().any(|slice| {
@@ -187,7 +189,8 @@ fn counts_disagree(slices: &[StoredObject<'_>]) -> bool {
     })
 }
 
-/// The class for each extended resource: of several classes, the newest, and of those the first by name.
+/// The class for each extended resource. If several classes provide it, the newest wins, then the first by
+/// name.
 // upstream v1.37 ExtendedResourceCache.updateResourceName2class
 fn classes_by_resource<'d>(classes: &Objects<'d>) -> HashMap<String, &'d str, RandomState> {
     let mut classes: Vec<_> = classes.iter().collect();
@@ -203,8 +206,8 @@ fn classes_by_resource<'d>(classes: &Objects<'d>) -> HashMap<String, &'d str, Ra
     by_resource
 }
 
-/// The taints of slices and rules in the state, as the eviction controller sees them. What cannot be read is left out:
-/// whoever read the state has said so.
+/// The taints of slices and rules as the device taint eviction controller sees them. Unreadable objects are
+/// omitted; the caller has already reported them.
 pub(crate) fn taints_of(state: &State<'_>, release: &Release) -> Snapshot {
     let mut taints = Snapshot::new();
     let features = release.semantics.features;
@@ -219,7 +222,7 @@ pub(crate) fn taints_of(state: &State<'_>, release: &Release) -> Snapshot {
     taints
 }
 
-/// Applies a slice or a rule to the taints as it is stored at that time.
+/// Applies a changed slice or rule, stored at time `at`, to the taints.
 pub(crate) fn apply_taints(
     taints: &mut Snapshot,
     kind: ObjectKind,

@@ -1,15 +1,16 @@
-//! The evictions of a course: who is evicted, what a pod keeps until it is gone, and when it is replaced.
+//! The evictions in a simulated run: which pods are evicted, what they occupy until they are gone, and when they are
+//! replaced.
 //!
-//! A pod that is deleted stays on its node until its grace period is over. So long, it counts there, its devices are in
-//! use and its claims by name stay allocated. Some controllers replace it before that, some after. How early a kubelet
-//! ends a pod is not known: every pod is taken to use its whole grace period.
+//! A deleted pod stays on its node until its grace period is over. During this time it uses resources, its devices
+//! are in use, and its claims by name stay allocated. Some controllers replace it before it is gone, some after. It
+//! is not known how early a kubelet ends a pod, so every pod is assumed to use its whole grace period.
 //!
-//! Invariant: what a pod had is given back once, when it is gone.
+//! Invariant: the resources of a pod are released exactly once, when it is gone.
 
 use crate::claims::Consumer;
-use crate::course::{PodState, World};
-use crate::forecast::End;
-use crate::held::Held;
+use crate::course::{PodState, Simulation};
+use crate::forecast::PodEnd;
+use crate::held::ClaimAllocation;
 use crate::nodes::PodId;
 use crate::outcome::EvictedPod;
 use crate::plan::Plan;
@@ -17,72 +18,74 @@ use crate::tables::{Controller, PodEntry, PodIndex};
 use std::sync::Arc;
 use tollgate_formats::gotime::Timestamp;
 
-/// After so many evictions, a pod that is gone at once will be evicted for ever.
+/// After this number of evictions, a pod without a grace period is considered to be evicted forever.
 const MAX_EVICTIONS: u32 = 2;
 
-/// After so many evictions, a pod will be evicted for ever, even if it had other devices each time because the pods
-/// before it were not gone yet.
-const MAX_PLACES: u32 = 16;
+/// After this number of evictions, a pod is considered to be evicted forever, even if it got different
+/// devices each time because its predecessors still held the others.
+const MAX_EVICTIONS_WITH_GRACE: u32 = 16;
 
-/// How long a Job waits before it replaces a pod that has failed.
+/// Seconds that a Job waits before it replaces a failed pod.
 // upstream v1.37 job.DefaultJobPodFailureBackOff
 const JOB_BACK_OFF: i64 = 10;
 
-/// The grace period of a pod that has none: what the API server fills in.
+/// Default `terminationGracePeriodSeconds`, as set by the API server.
 const DEFAULT_GRACE_PERIOD: i64 = 30;
 
 /// A pod that is being deleted.
 #[derive(Debug)]
 pub(crate) struct Deletion<'p> {
-    /// When it is gone.
+    /// The time at which the pod is gone.
     at: Timestamp,
-    /// How often its predecessors were evicted: of those that are gone at the same time, these are gone before it.
+    /// Number of evictions of its predecessors. Of deletions that end at the same time, lower rounds end
+    /// first.
     round: u32,
     pod: PodIndex,
     node: Option<&'p str>,
-    /// As it counts on its node while it is being deleted.
+    /// The catalog entry with which the pod counts on its node during its deletion.
     needs: PodId,
-    /// Stands for the pod in the claims that it has reserved: the pod that replaces it can have the same index.
+    /// The consumer that represents the pod in its reserved claims. Its replacement can have the same pod
+    /// index.
     consumer: Consumer,
-    /// The allocations of the claims that were made for it, which are deleted with it.
-    held: Vec<Arc<Held<'p>>>,
+    /// Allocations of the claims generated for the pod, which are deleted with it.
+    held: Vec<Arc<ClaimAllocation<'p>>>,
 }
 
-/// The evictions of a pod that was placed in a course.
+/// The evictions of a pod that was bound in this simulated run.
 #[derive(Debug)]
 pub(crate) struct Evictions {
     pub(crate) times: u32,
-    /// Where it was each time.
-    places: Vec<End>,
-    /// It will be evicted again and again.
+    /// The placement of the pod before each eviction.
+    placements: Vec<PodEnd>,
+    /// True if the pod will be evicted again and again.
     pub(crate) is_endless: bool,
 }
 
 impl Evictions {
-    /// A pod that was not evicted, but is followed where another one is.
-    pub(crate) fn elsewhere(place: End) -> Evictions {
-        Evictions { times: 0, places: vec![place], is_endless: false }
+    /// No evictions, for a reported pod that shares the placement of another pod.
+    pub(crate) fn sharing_placement(place: PodEnd) -> Evictions {
+        Evictions { times: 0, placements: vec![place], is_endless: false }
     }
 
-    /// Where it was the last time.
-    pub(crate) fn last(self) -> End {
-        self.places.into_iter().next_back().unwrap_or(End::NotRecreated)
+    /// The last placement.
+    pub(crate) fn last(self) -> PodEnd {
+        self.placements.into_iter().next_back().unwrap_or(PodEnd::NotRecreated)
     }
 }
 
 impl PodEntry<'_> {
-    /// How many seconds the pod takes to be gone after it is deleted.
+    /// Seconds from the deletion of the pod until it is gone.
     pub(crate) fn grace_period(&self) -> i64 {
         self.spec.get("terminationGracePeriodSeconds").int().unwrap_or(DEFAULT_GRACE_PERIOD).max(0)
     }
 }
 
 impl Plan<'_> {
-    /// Adds to the catalog how the pods that can be evicted count on their nodes while they are being deleted.
+    /// Adds catalog entries for evictable pods as they count on their nodes during deletion.
     pub(crate) fn note_terminating(&mut self) {
         let evicted = self.evictions.iter().map(|eviction| eviction.pod);
-        let followed = self.followed.iter().filter_map(|followed| followed.pod);
-        for pod in evicted.chain(followed) {
+        let tracked = self.tracked.iter().filter_map(|tracked| tracked.pod);
+        for pod in evicted.chain(tracked) {
             if let Some(entry) = self.tables.pods.get_mut(pod)
                 && entry.grace_period() > 0
             {
@@ -92,15 +95,15 @@ impl Plan<'_> {
     }
 }
 
-impl<'p> World<'_, 'p> {
-    /// When the next pod is gone, or is made after a while.
+impl<'p> Simulation<'_, 'p> {
+    /// The next time at which a deletion ends or a delayed pod is created.
     pub(crate) fn next_deletion_or_creation(&self) -> Option<Timestamp> {
         let gone = self.deletions.iter().map(|deletion| deletion.at);
         gone.chain(self.later.iter().map(|(at, _)| *at)).min()
     }
 
-    /// Evicts those that are due, and returns the pods that controllers make now.
-    pub(crate) fn evict(&mut self) -> Vec<PodIndex> {
+    /// Evicts the pods that are due, and returns the pods that controllers create now.
+    pub(crate) fn evict_due_pods(&mut self) -> Vec<PodIndex> {
         let now = self.now;
         self.end_deletions();
         let (mut new, later): (Vec<_>, Vec<_>) = self.later.drain(..).partition(|(at, _)| *at <= now);
@@ -126,7 +129,7 @@ impl<'p> World<'_, 'p> {
         let (due, later): (Vec<_>, Vec<_>) = self.due.drain(..).partition(|(time, _)| *time <= now);
         self.due = later;
         for (_, pod) in due {
-            new.extend(self.evict_again(pod));
+            new.extend(self.evict_bound_pod(pod));
         }
         self.end_failed_jobs();
         new.retain(|(_, pod)| !self.has_failed(*pod));
@@ -135,21 +138,21 @@ impl<'p> World<'_, 'p> {
         new.into_iter().map(|(_, pod)| pod).collect()
     }
 
-    /// Evicts a pod that was placed in this course. Returns the pod that replaces it, and when.
-    fn evict_again(&mut self, pod: PodIndex) -> Option<(Timestamp, PodIndex)> {
-        let place = self.end_of(pod);
+    /// Evicts a pod that was bound in this run. Returns its replacement and the time of its creation.
+    fn evict_bound_pod(&mut self, pod: PodIndex) -> Option<(Timestamp, PodIndex)> {
+        let place = self.final_state(pod);
         let entry = self.plan.tables.pods.get(pod)?;
         let evictions = self.evictions.entry(pod).or_insert_with(|| Evictions {
             times: 0,
-            places: Vec::new(),
+            placements: Vec::new(),
             is_endless: false,
         });
         evictions.times += 1;
         // A pod that is gone at once finds everything as it was.
-        let is_back = entry.grace_period() == 0 || evictions.places.contains(&place);
-        evictions.places.push(place);
+        let is_back = entry.grace_period() == 0 || evictions.placements.contains(&place);
+        evictions.placements.push(place);
         let is_replaced = entry.controller != Controller::None;
-        let limit = if is_back { MAX_EVICTIONS } else { MAX_PLACES };
+        let limit = if is_back { MAX_EVICTIONS } else { MAX_EVICTIONS_WITH_GRACE };
         if is_replaced && evictions.times >= limit {
             // Most of the time it has the devices.
             evictions.is_endless = true;
@@ -160,7 +163,8 @@ impl<'p> World<'_, 'p> {
         is_replaced.then(|| (self.replaced_at(pod, gone), pod))
     }
 
-    /// When the controller makes a pod in place of one that is being deleted now and is gone then.
+    /// The time at which the controller creates the replacement of a pod that is deleted now and gone at
+    /// `gone`.
     fn replaced_at(&self, replacement: PodIndex, gone: Timestamp) -> Timestamp {
         match self.plan.tables.pods.get(replacement).map(|pod| &pod.controller) {
             Some(Controller::WhenGone) => gone,
@@ -173,7 +177,7 @@ impl<'p> World<'_, 'p> {
         }
     }
 
-    /// Deletes a pod. Returns when it is gone.
+    /// Deletes a pod. Returns the time at which it is gone.
     pub(crate) fn delete(&mut self, pod: PodIndex) -> Timestamp {
         let now = self.now;
         let Some(entry) = self.plan.tables.pods.get(pod) else { return now };
@@ -225,7 +229,7 @@ impl<'p> World<'_, 'p> {
         at
     }
 
-    /// Ends the deletions that are due. Those of later rounds are left for the next time.
+    /// Ends the deletions that are due. Those of later rounds wait for the next call.
     fn end_deletions(&mut self) {
         let now = self.now;
         let due = self.deletions.iter().filter(|deletion| deletion.at <= now);
@@ -237,18 +241,18 @@ impl<'p> World<'_, 'p> {
         }
     }
 
-    /// A pod is gone: it leaves its node, the claims that were made for it are gone with it, and others are deallocated
-    /// if nobody else has reserved them.
+    /// Ends a deletion: the pod leaves its node, its generated claims are deleted, and other claims are
+    /// deallocated if no other consumer has reserved them.
     // upstream v1.37 resourceclaim Controller.syncClaim
     fn end_deletion(&mut self, deletion: &Deletion<'p>) {
         let Some(entry) = self.plan.tables.pods.get(deletion.pod) else { return };
         if let Some(node) = deletion.node.and_then(|node| self.occupancy.nodes().find(node)) {
             self.occupancy.remove_pod(node, deletion.needs);
-            self.wakes_all = true;
+            self.retries_all = true;
         }
         for held in &deletion.held {
-            self.devices.change(self.memory, held, false);
-            self.wakes_all = true;
+            self.devices.change(self.cache, held, false);
+            self.retries_all = true;
         }
         for claim in entry.claims() {
             let reserved = &mut self.claim(claim).reserved;
@@ -260,10 +264,10 @@ impl<'p> World<'_, 'p> {
         }
     }
 
-    /// Notes that pods which are being deleted have their devices, after the devices have changed.
-    pub(crate) fn hold_for_deleted(&mut self) {
+    /// Records the devices of pods that are being deleted as held, after the devices have changed.
+    pub(crate) fn hold_devices_of_deleted_pods(&mut self) {
         for held in self.deletions.iter().flat_map(|deletion| &deletion.held) {
-            self.devices.change(self.memory, held, true);
+            self.devices.change(self.cache, held, true);
         }
     }
 }

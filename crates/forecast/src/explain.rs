@@ -1,37 +1,37 @@
-//! Why a pod finds no devices, in our words: what became of the devices of each class that it asks for.
+//! Explains why a pod finds no devices, by counting the devices of each requested class by reason.
 //!
-//! Every device that the class selects is counted once, for the first of these reasons that holds: the request does not
-//! select it, another claim has it, a taint, the pool or its counters, the node. What is left is free.
+//! Every device that the class selects is counted once, for the first of these reasons that applies: the request does
+//! not select it, another claim holds it, a taint, the pool or its counters, the node. All others are free.
 
-use crate::course::World;
+use crate::course::Simulation;
 use crate::nodes::Cycle;
 use crate::tables::PodIndex;
 use std::collections::BTreeMap;
 use tollgate_allocator::{Candidate, Node, NodeSelection, Obstacle, PublishedDevice, tolerates};
 use tollgate_api::view::{List, RequestBody, Selector};
 
-/// Requests beyond this number are not explained.
+/// Maximum number of requests of a pod that are explained.
 const MAX_REQUESTS: usize = 3;
 
-/// With more devices than that, only some courses are explained.
+/// With more devices than this, pending pods are explained only in some of the simulated runs.
 const DEVICES_TO_EXPLAIN: usize = 2000;
 
-/// What became of the devices of a class.
+/// Number of devices of a class by the reason why they are not available.
 #[derive(Default)]
-struct Tally {
+struct DeviceTally {
     all: usize,
     not_selected: usize,
     in_use: usize,
     tainted: usize,
     blocked: BTreeMap<String, usize>,
-    /// Free devices on nodes that the pod cannot use, by the scheduler's reason.
+    /// Free devices on nodes that the pod cannot use, by the scheduler's message.
     unusable: BTreeMap<String, usize>,
     free: usize,
-    /// The free devices that only one node can use, by that node.
+    /// Free devices that only one node can use, by node.
     free_on: BTreeMap<String, usize>,
 }
 
-impl Tally {
+impl DeviceTally {
     fn sentence(&self, class: &str) -> String {
         let mut parts = Vec::new();
         let mut part = |count: usize, what: &str| {
@@ -58,9 +58,9 @@ impl Tally {
     }
 }
 
-impl<'p> World<'_, 'p> {
-    /// Whether the pods of this course are explained. It takes a look at every device, so in a large cluster only some
-    /// courses are.
+impl<'p> Simulation<'_, 'p> {
+    /// True if pending pods are explained in this run. An explanation checks every device, so in a large
+    /// cluster only some runs have one.
     pub(crate) fn is_explained(&self, course: u32) -> bool {
         let devices = self.plan.eras.devices.get(self.devices.era.devices);
         let devices = devices.map_or(0, |era| era.inventory.published().count());
@@ -68,7 +68,7 @@ impl<'p> World<'_, 'p> {
         course.is_multiple_of(stride)
     }
 
-    /// Explains why pods found no devices. Pods that need the same have the same explanation.
+    /// Adds an explanation to the pods that found no devices. Pods with equal requirements share it.
     pub(crate) fn explain_pending(&mut self) {
         let mut known: Vec<(PodIndex, Option<String>)> = Vec::new();
         for pod in self.queue.clone() {
@@ -76,7 +76,7 @@ impl<'p> World<'_, 'p> {
             if reason.is_none_or(|(reason, _)| reason != "Unschedulable") {
                 continue;
             }
-            let twin = known.iter().find(|(other, _)| self.are_twins(pod, *other));
+            let twin = known.iter().find(|(other, _)| self.have_equal_requirements(pod, *other));
             let explanation = if let Some((_, explanation)) = twin {
                 explanation.clone()
             } else {
@@ -90,7 +90,7 @@ impl<'p> World<'_, 'p> {
         }
     }
 
-    /// What the devices that a pod asks for are, class by class; `None` if it asks for none.
+    /// Describes the devices of each class that the pod requests; `None` if it requests no devices.
     fn explain(&mut self, pod: PodIndex) -> Option<String> {
         let plan = self.plan;
         let entry = plan.tables.pods.get(pod)?;
@@ -108,7 +108,7 @@ impl<'p> World<'_, 'p> {
         for request in requests.take(MAX_REQUESTS) {
             let name = request.device_class_name();
             let Some(class) = classes.class(name) else { continue };
-            let mut tally = Tally::default();
+            let mut tally = DeviceTally::default();
             for device in inventory.published() {
                 let obstacle = obstacles.get(device.candidate.index).copied().flatten();
                 if obstacle == Some(Obstacle::Outdated)
@@ -128,7 +128,7 @@ impl<'p> World<'_, 'p> {
 
     fn count(
         &self,
-        tally: &mut Tally,
+        tally: &mut DeviceTally,
         request: RequestBody<'p>,
         device: PublishedDevice<'_, 'p>,
         obstacle: Option<Obstacle>,
@@ -152,7 +152,7 @@ impl<'p> World<'_, 'p> {
             *tally.blocked.entry(obstacle.to_string()).or_default() += 1;
         } else if let NodeSelection::Name(name) = device.nodes()
             && let Some(node) = self.occupancy.nodes().find(name)
-            && let Err(rejection) = cycle.check(node)
+            && let Err(rejection) = cycle.check_node(node)
         {
             let reasons = rejection.reasons.as_slice().iter();
             let texts: Vec<_> = reasons.map(|reason| reason.text(&self.plan.catalog)).collect();
@@ -165,11 +165,11 @@ impl<'p> World<'_, 'p> {
         }
     }
 
-    /// Whether all selectors select the device; one that fails does not.
+    /// True if all selectors match the device. A selector that fails does not match.
     fn selects(&self, selectors: List<'p, Selector<'p>>, device: Candidate<'p>) -> bool {
         selectors.iter().all(|selector| {
             let expression = selector.cel().map_or("", |cel| cel.expression());
-            self.memory.selects(self.devices.era, expression, device)
+            self.cache.selects(self.devices.era, expression, device)
         })
     }
 }

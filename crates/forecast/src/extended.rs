@@ -1,6 +1,6 @@
-//! The claim that the scheduler makes for the extended resources of a pod: which requests it has.
+//! The claims that the scheduler creates for the extended resources of pods.
 //!
-//! Which resources devices must provide depends on the node: one that has a device plugin for a resource provides it
+//! The resources that devices must provide depend on the node: a node with a device plugin for a resource provides it
 //! itself. So there is one claim for each set of resources.
 
 use crate::eras::ClassEra;
@@ -12,22 +12,22 @@ use tollgate_api::profile::Version;
 use tollgate_api::view::{ClaimSpec, quantity};
 use tollgate_document::doc::{Builder, Doc, Syntax, Value, parse};
 
-/// Pods with more extended resources than that which devices can provide are not modelled.
+/// Maximum number of extended resources of a pod that devices can provide. Pods with more are not simulated.
 const MAX_RESOURCES: usize = 4;
 
-/// The claims for extended resources.
+/// The claims that the scheduler creates for extended resources.
 #[derive(Default, Debug)]
 pub(crate) struct ExtendedClaims<'d> {
     specs: Vec<(Doc<'static>, u32)>,
     by_text: HashMap<String, usize, RandomState>,
-    /// By pod, era of classes, and set of resources.
+    /// Index of the claim spec, by pod, class era and set of resources.
     of_pod: HashMap<(PodIndex, usize, u32), usize, RandomState>,
-    /// The resources of a pod that devices can provide, sorted; a set has a bit for each.
+    /// The resources of a pod that devices can provide, sorted. A set of resources has one bit for each.
     resources: HashMap<(PodIndex, usize), Vec<&'d str>, RandomState>,
 }
 
 impl<'d> ExtendedClaims<'d> {
-    /// Makes the claims that a pod can need. Returns false if there are too many.
+    /// Adds all claims that a pod may need. Returns false if the pod has too many resources.
     pub(crate) fn add_pod(
         &mut self,
         pod: PodIndex,
@@ -67,12 +67,12 @@ impl<'d> ExtendedClaims<'d> {
         true
     }
 
-    /// Whether a class provides a resource that the pod requests.
+    /// True if a DeviceClass provides a resource that the pod requests.
     pub(crate) fn has(&self, pod: PodIndex, era: usize) -> bool {
         self.resources.contains_key(&(pod, era))
     }
 
-    /// The claim for the resources that devices must provide on a node; `None` if there is no such resource.
+    /// The claim for the resources that devices must provide on a node; `None` if there are none.
     pub(crate) fn claim<'n>(
         &self,
         pod: PodIndex,
@@ -88,7 +88,7 @@ impl<'d> ExtendedClaims<'d> {
     }
 }
 
-/// One request: its name, class and count.
+/// A request of the claim: its name, class and count.
 struct Request<'d> {
     name: String,
     class: &'d str,
@@ -137,7 +137,8 @@ fn claim_spec<'d>(spec: Value<'d>, resources: &[(&str, &'d str)]) -> String {
     format!(r#"{{"devices":{{"requests":[{}]}}}}"#, requests.collect::<Vec<_>>().join(","))
 }
 
-/// What a container requests of a resource beyond what it can use of others.
+/// A device request for the amount of a resource that a container needs beyond `others`, the amount that other
+/// requests cover.
 // upstream v1.37 createResourceRequestAndMappings
 fn request<'d>(
     place: usize,

@@ -1,77 +1,77 @@
-//! Puts courses together to a forecast.
+//! Combines simulated runs into a forecast.
 //!
-//! Invariant: the order of the courses does not matter.
+//! Invariant: the order of the runs does not matter.
 
 use crate::outcome::{
     EvictedPod, Forecast, MAX_PLACEMENTS, Origin, Place, Placement, PodForecast, PodOutcome, Totals,
 };
-use crate::plan::{FollowedPod, Plan};
+use crate::plan::{Plan, TrackedPod};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Why a pod of a StatefulSet is not made.
+/// Explanation for a StatefulSet pod that is not created.
 const HELD_BACK: &str = "A StatefulSet creates a pod after the pods before it are ready.";
 
-/// How one course ends.
+/// Result of one simulated run.
 #[derive(Clone, Debug)]
 pub struct Course {
-    /// The pods of the state that are evicted.
+    /// The pods of the initial state that are evicted.
     pub(crate) evicted: Vec<EvictedPod>,
-    /// One for each pod that the plan follows, in its order.
-    pub(crate) pods: Vec<PodCourse>,
+    /// The result for each reported pod, in the order of the plan.
+    pub(crate) pods: Vec<PodRunResult>,
 }
 
-/// How a course ends for one pod.
+/// Result of one simulated run for one pod.
 #[derive(Clone, Debug)]
-pub(crate) struct PodCourse {
-    pub(crate) end: End,
+pub(crate) struct PodRunResult {
+    pub(crate) end: PodEnd,
     pub(crate) evicted_again: bool,
 }
 
-/// What a pod is at the end of a course.
+/// The state of a pod at the end of a simulated run.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) enum End {
+pub(crate) enum PodEnd {
     Bound(Place),
     Pending(Pending),
-    /// What it uses that is not modelled.
+    /// The pod uses these features, which are not simulated.
     Unknown(Vec<String>),
     NotRecreated,
-    /// Its StatefulSet makes it after others, which are not ready.
+    /// The StatefulSet does not create the pod, because its predecessors are not ready.
     HeldBack,
 }
 
 /// Why a pod is not bound.
 #[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct Pending {
-    /// Reason and message of the condition, if the scheduler writes one.
+    /// Reason and message of the PodScheduled condition, if the scheduler sets it.
     pub(crate) condition: Option<(String, String)>,
     pub(crate) explanation: Option<String>,
 }
 
 impl Forecast {
-    /// Puts the courses of a plan together.
+    /// Combines the results of all simulated runs.
     pub fn from_courses(plan: &Plan<'_>, courses: impl IntoIterator<Item = Course>) -> Forecast {
-        let mut sums: Vec<Sum> = plan.followed.iter().map(|_| Sum::default()).collect();
+        let mut sums: Vec<PodTally> = plan.tracked.iter().map(|_| PodTally::default()).collect();
         let mut evicted = BTreeSet::new();
         let mut samples = 0;
         let mut most_pending = 0;
         for course in courses {
             samples += 1;
             evicted.extend(course.evicted);
-            let is_pending = |pod: &&PodCourse| matches!(pod.end, End::Pending(_));
+            let is_pending = |pod: &&PodRunResult| matches!(pod.end, PodEnd::Pending(_));
             most_pending = most_pending.max(course.pods.iter().filter(is_pending).count());
             for (sum, pod) in sums.iter_mut().zip(course.pods) {
                 sum.add(pod);
             }
         }
         let pods: Vec<PodForecast> =
-            plan.followed.iter().zip(sums).map(|(pod, sum)| sum.finish(pod, samples)).collect();
+            plan.tracked.iter().zip(sums).map(|(pod, sum)| sum.finish(pod, samples)).collect();
         let (totals, evicted) = (Totals::of(&pods), evicted.into_iter().collect());
         Forecast { samples, evicted, pods, totals, most_pending, missing: plan.missing.clone() }
     }
 }
 
 impl Totals {
-    /// Counts the outcomes of some pods.
+    /// Counts the outcomes of these pods.
     pub fn of(pods: &[PodForecast]) -> Totals {
         let mut totals = Totals::default();
         for pod in pods {
@@ -87,9 +87,9 @@ impl Totals {
     }
 }
 
-/// What became of a pod in some courses.
+/// Accumulates the results of one pod over all simulated runs.
 #[derive(Default)]
-struct Sum {
+struct PodTally {
     places: BTreeMap<Place, u32>,
     conditions: BTreeMap<Option<(String, String)>, u32>,
     explanations: BTreeMap<String, u32>,
@@ -99,27 +99,27 @@ struct Sum {
     evicted_again: bool,
 }
 
-impl Sum {
-    fn add(&mut self, pod: PodCourse) {
+impl PodTally {
+    fn add(&mut self, pod: PodRunResult) {
         self.evicted_again |= pod.evicted_again;
         match pod.end {
-            End::Bound(place) => *self.places.entry(place).or_default() += 1,
-            End::Pending(Pending { condition, explanation }) => {
+            PodEnd::Bound(place) => *self.places.entry(place).or_default() += 1,
+            PodEnd::Pending(Pending { condition, explanation }) => {
                 *self.conditions.entry(condition).or_default() += 1;
                 if let Some(explanation) = explanation {
                     *self.explanations.entry(explanation).or_default() += 1;
                 }
             }
-            End::Unknown(what) => self.not_modelled.extend(what),
-            End::NotRecreated => self.not_recreated += 1,
-            End::HeldBack => {
+            PodEnd::Unknown(what) => self.not_modelled.extend(what),
+            PodEnd::NotRecreated => self.not_recreated += 1,
+            PodEnd::HeldBack => {
                 self.held_back += 1;
                 *self.explanations.entry(HELD_BACK.to_owned()).or_default() += 1;
             }
         }
     }
 
-    fn finish(self, pod: &FollowedPod, samples: u32) -> PodForecast {
+    fn finish(self, pod: &TrackedPod, samples: u32) -> PodForecast {
         let fits = self.places.values().sum();
         let not_recreated = self.not_recreated + self.held_back;
         let outcome = if !self.not_modelled.is_empty() {
@@ -163,7 +163,7 @@ impl Sum {
     }
 }
 
-/// The key with the highest number, the first of several.
+/// The key with the highest count; the first one if several are equal.
 fn most_frequent<T: Ord>(counts: BTreeMap<T, u32>) -> Option<T> {
     counts.into_iter().min_by_key(|(_, count)| std::cmp::Reverse(*count)).map(|(key, _)| key)
 }

@@ -1,4 +1,4 @@
-//! The devices that a claim has, wherever the allocation comes from: the status of a stored claim, or a course.
+//! The allocation of a claim, from the status of a stored claim or from a simulated run.
 
 use tollgate_allocator::{Allocation, AvailableOn, Holding, Inventory};
 use tollgate_api::view::{self, ClaimSpec, List, Toleration, View as _};
@@ -8,38 +8,38 @@ use tollgate_formats::gotime::Timestamp;
 use crate::outcome::PlacedDevice;
 use tollgate_api::profile::Profile;
 
-/// The most alternatives that a request can have.
+/// Maximum number of alternatives in a request.
 const MAX_ALTERNATIVES: i64 = 8;
 
-/// An allocation.
+/// The allocation of a claim.
 #[derive(Clone, Debug)]
-pub(crate) struct Held<'d> {
+pub(crate) struct ClaimAllocation<'d> {
     pub(crate) nodes: AvailableOn<'d>,
     pub(crate) devices: Vec<HeldDevice<'d>>,
-    /// `allocationTimestamp` is set.
+    /// True if `allocationTimestamp` is set.
     pub(crate) has_timestamp: bool,
-    /// A driver must prepare devices before a pod with the claim is bound.
+    /// True if a driver must prepare devices before a pod with the claim is bound.
     pub(crate) waits_for_driver: bool,
 }
 
 /// One device of an allocation.
 #[derive(Clone, Debug)]
 pub(crate) struct HeldDevice<'d> {
-    /// As the result has it: `request`, or `request/alternative`.
+    /// Request name in the format of allocation results: `request` or `request/alternative`.
     pub(crate) request: String,
     pub(crate) driver: &'d str,
     pub(crate) pool: &'d str,
     pub(crate) device: &'d str,
     admin_access: bool,
     is_share: bool,
-    /// Capacities with their amounts, as text and in billionths.
+    /// Consumed capacity: name, amount as text, and amount in billionths.
     consumed: Vec<(&'d str, String, i128)>,
     tolerations: List<'d, Toleration<'d>>,
 }
 
-impl<'d> Held<'d> {
-    /// The allocation in the status of a claim.
-    pub(crate) fn from_status(status: view::ClaimStatus<'d>) -> Option<Held<'d>> {
+impl<'d> ClaimAllocation<'d> {
+    /// Reads the allocation in the status of a claim.
+    pub(crate) fn from_status(status: view::ClaimStatus<'d>) -> Option<ClaimAllocation<'d>> {
         let allocation = status.allocation()?;
         let results = allocation.devices().results();
         let device = |result: view::AllocationResult<'d>| {
@@ -72,7 +72,7 @@ impl<'d> Held<'d> {
                 status.is_some_and(|status| status.conditions().iter().any(is_true))
             })
         };
-        Some(Held {
+        Some(ClaimAllocation {
             nodes: AvailableOn::from_status(allocation),
             devices: results.iter().map(device).collect(),
             has_timestamp: allocation.json().get("allocationTimestamp").exists(),
@@ -80,8 +80,8 @@ impl<'d> Held<'d> {
         })
     }
 
-    /// An allocation that the scheduler makes.
-    pub(crate) fn from_allocation(allocation: &Allocation<'d>) -> Held<'d> {
+    /// Converts a result of the allocator.
+    pub(crate) fn from_allocation(allocation: &Allocation<'d>) -> ClaimAllocation<'d> {
         let devices = allocation.devices.iter().map(|device| HeldDevice {
             request: device.request_name(),
             driver: device.driver,
@@ -96,7 +96,7 @@ impl<'d> Held<'d> {
                 .collect(),
             tolerations: device.tolerations,
         });
-        Held {
+        ClaimAllocation {
             nodes: allocation.nodes.clone(),
             devices: devices.collect(),
             has_timestamp: true,
@@ -104,7 +104,7 @@ impl<'d> Held<'d> {
         }
     }
 
-    /// What the devices keep from others.
+    /// The device usage that blocks other claims.
     pub(crate) fn holdings<'s>(
         &'s self,
         inventory: &'s Inventory<'d>,
@@ -120,7 +120,7 @@ impl<'d> Held<'d> {
         self.devices.iter().filter(|device| !device.admin_access).filter_map(holding)
     }
 
-    /// What the allocation counts for a node: the earlier an alternative is, the more.
+    /// The node score of the allocation. Earlier alternatives score higher.
     // upstream v1.37 computeScore
     pub(crate) fn score(&self, spec: ClaimSpec<'_>) -> i64 {
         let mut score = 0;
@@ -135,7 +135,8 @@ impl<'d> Held<'d> {
         score
     }
 
-    /// When the eviction controller evicts the pods that use it; `None` if never.
+    /// The time at which the device taint eviction controller evicts the pods that use the allocation; `None`
+    /// if never.
     pub(crate) fn eviction_time(&self, taints: &Snapshot, profile: &Profile) -> Option<Timestamp> {
         let time = |device: &HeldDevice<'d>| {
             let tolerations: Vec<impact::Toleration> = device.tolerations.iter().map(toleration).collect();

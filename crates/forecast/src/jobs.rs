@@ -1,11 +1,11 @@
-//! The Jobs of a course: they count evicted pods as failures, and one that fails deletes its other pods.
+//! The Jobs in a simulated run: evicted pods count as failures, and a failed Job deletes its other pods.
 
 use crate::controllers::OnDisruption;
-use crate::course::{PodState, World};
+use crate::course::{PodState, Simulation};
 use crate::tables::{Controller, PodIndex};
 
-impl World<'_, '_> {
-    /// Counts a pod that was evicted as a failure of its Job.
+impl Simulation<'_, '_> {
+    /// Counts an evicted pod as a failure of its Job.
     pub(crate) fn count_failure(&mut self, pod: PodIndex) {
         let Some(Controller::Job(job)) = self.plan.tables.pods.get(pod).map(|pod| &pod.controller) else {
             return;
@@ -18,7 +18,7 @@ impl World<'_, '_> {
         }
     }
 
-    /// True if the Job of the pod makes no more pods.
+    /// True if the Job of the pod has failed and creates no more pods.
     pub(crate) fn has_failed(&self, pod: PodIndex) -> bool {
         let Some(Controller::Job(job)) = self.plan.tables.pods.get(pod).map(|pod| &pod.controller) else {
             return false;
@@ -27,7 +27,7 @@ impl World<'_, '_> {
         job.is_some_and(|job| job.is_suspended || job.failures_left.is_some_and(|left| left < 0))
     }
 
-    /// Deletes the pods of Jobs that have failed by now. What they had is free for others.
+    /// Deletes the pods of Jobs that have failed, which frees their devices.
     pub(crate) fn end_failed_jobs(&mut self) {
         let plan = self.plan;
         for (number, stored) in plan.controllers.jobs.iter().enumerate() {

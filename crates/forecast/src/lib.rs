@@ -1,9 +1,10 @@
-//! Who holds which device, what is left, and where pods that are evicted or created will go.
+//! Simulates the scheduler and the controllers on the objects of a cluster: who holds which device, what is left, and
+//! where pods that are evicted or created will go.
 //!
-//! [`State`] has the objects of a cluster; [`CelSelectors`] evaluates device selectors for the allocator;
-//! [`claim_users`] says who has reserved a claim; [`workload_of`] names the workload of a pod; [`group_restarts`] says what happens to the rest of a group;
-//! [`report_devices`] lists the devices. Everything is a function of its input: no files, no clock, no threads; chance
-//! comes from a seed.
+//! [`State`] contains the objects of a cluster; [`CelSelectors`] evaluates device selectors for the allocator;
+//! [`claim_users`] returns the consumers of a claim; [`workload_of`] the workload of a pod; [`group_restarts`] the
+//! effect on the rest of a group; [`report_devices`] lists the devices. The crate is pure: no files, no clock, no
+//! threads; random numbers come from a seed.
 
 mod allocations;
 mod attempt;

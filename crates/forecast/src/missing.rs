@@ -1,14 +1,14 @@
-//! What the state lacks: kinds that a forecast needs and of which nobody has listed any object.
+//! Kinds that a forecast needs and that are missing from the state, because they were not listed.
 //!
-//! A cluster can do without claims and templates. Unless the state says which kinds were listed, they are missing only if
-//! a pod that is bound has some: it would not be bound without. Who needs a kind that is missing has an unknown outcome.
+//! A cluster can exist without claims and templates. Unless the state records which kinds were listed, these kinds
+//! are missing only if a bound pod uses them. Pods that depend on a missing kind have an unknown outcome.
 
 use crate::plan::{Plan, Step, kind_of};
 use crate::state::{ObjectKind, State};
 use crate::tables::{PodEntry, Tables};
 
-/// What is known of a cluster only from objects of these kinds.
-const NEEDED: [ObjectKind; 5] = [
+/// Kinds that a forecast cannot do without.
+const NEEDED_KINDS: [ObjectKind; 5] = [
     ObjectKind::Node,
     ObjectKind::DeviceClass,
     ObjectKind::ResourceSlice,
@@ -16,8 +16,8 @@ const NEEDED: [ObjectKind; 5] = [
     ObjectKind::ResourceClaim,
 ];
 
-/// The kinds without objects: neither was the kind listed, nor is an object of it given. Given nodes do not stand for
-/// those that the cluster has.
+/// The needed kinds of which the state contains no object and that were not listed. Nodes among the steps do
+/// not count, because the cluster has others.
 pub(crate) fn absent_kinds(state: &State<'_>, steps: &[Step<'_>]) -> Vec<ObjectKind> {
     let is_given = |kind: ObjectKind| {
         let mut given = steps.iter().filter_map(|step| match step {
@@ -28,11 +28,11 @@ pub(crate) fn absent_kinds(state: &State<'_>, steps: &[Step<'_>]) -> Vec<ObjectK
     };
     let is_absent =
         |kind: &ObjectKind| state.of_kind(*kind).is_empty() && !state.is_listed(*kind) && !is_given(*kind);
-    NEEDED.into_iter().filter(is_absent).collect()
+    NEEDED_KINDS.into_iter().filter(is_absent).collect()
 }
 
-/// True if the pod cannot be forecast without objects of that kind.
-fn needs(pod: &PodEntry<'_>, kind: ObjectKind) -> bool {
+/// True if the outcome of the pod depends on objects of this kind.
+fn depends_on(pod: &PodEntry<'_>, kind: ObjectKind) -> bool {
     match kind {
         ObjectKind::Node => true,
         ObjectKind::ResourceClaimTemplate => {
@@ -43,21 +43,21 @@ fn needs(pod: &PodEntry<'_>, kind: ObjectKind) -> bool {
 }
 
 impl Plan<'_> {
-    /// Notes which of these kinds are missing: some pod needs them, and the cluster must have them.
+    /// Records the absent kinds that the cluster must contain and that some pod depends on.
     pub(crate) fn note_missing(&mut self, absent: Vec<ObjectKind>, lists_kinds: bool) {
         let Tables { pods, .. } = &self.tables;
         let is_optional =
             |kind| matches!(kind, ObjectKind::ResourceClaimTemplate | ObjectKind::ResourceClaim);
         let is_used =
-            |kind| self.bound.iter().filter_map(|(pod, _)| pods.get(*pod)).any(|pod| needs(pod, kind));
-        let is_needed = |kind| kind == ObjectKind::Node || pods.iter().any(|pod| needs(pod, kind));
+            |kind| self.bound.iter().filter_map(|(pod, _)| pods.get(*pod)).any(|pod| depends_on(pod, kind));
+        let is_needed = |kind| kind == ObjectKind::Node || pods.iter().any(|pod| depends_on(pod, kind));
         let is_missing =
             |kind: &ObjectKind| is_needed(*kind) && (lists_kinds || !is_optional(*kind) || is_used(*kind));
         let missing: Vec<ObjectKind> = absent.into_iter().filter(is_missing).collect();
-        for followed in &mut self.followed {
-            let Some(pod) = followed.pod.and_then(|pod| pods.get(pod)) else { continue };
-            let lacking = missing.iter().filter(|kind| needs(pod, **kind));
-            followed.not_modelled.extend(lacking.map(|kind| format!("the state has no {}", kind.plural())));
+        for tracked in &mut self.tracked {
+            let Some(pod) = tracked.pod.and_then(|pod| pods.get(pod)) else { continue };
+            let lacking = missing.iter().filter(|kind| depends_on(pod, **kind));
+            tracked.not_modelled.extend(lacking.map(|kind| format!("the state has no {}", kind.plural())));
         }
         self.missing = missing.into_iter().map(ObjectKind::plural).collect();
     }

@@ -1,17 +1,17 @@
-//! The filters and scores of kube-scheduler, except for devices: on which nodes a pod can run, why not on the others, and
-//! which nodes the scheduler prefers.
+//! The filters and scores of kube-scheduler, except for devices: the nodes on which a pod can run, the reasons
+//! against the others, and the nodes that the scheduler prefers.
 //!
-//! [`Catalog`] has what the pods of a cluster need, read once. [`Nodes`] has what the nodes offer, in the order in which
-//! the scheduler looks at them. [`Occupancy`] has what bound pods take from the nodes; it is cheap to clone, so that many
-//! courses of events can start from the same one. A [`Cycle`] is one attempt to schedule one pod: it filters nodes and
-//! scores those that are left. [`Fits`] remembers for all cycles what does not depend on other pods.
+//! [`Catalog`] contains the requirements of all pods, and [`Nodes`] the nodes in the scheduler's order. [`Occupancy`]
+//! contains the resources that bound pods use; it is cheap to clone, so that many simulated runs can start from the
+//! same one. A [`Cycle`] is one attempt to schedule one pod: it filters and scores nodes. [`Fits`] caches results
+//! that do not depend on other pods, for all cycles.
 //!
-//! It is the default profile of the scheduler without extenders. Volumes, preemption and other things that are not
-//! modelled are named by [`PodNeeds::unmodelled`] and [`Cycle::preemption_candidates`], so that the caller does not
-//! promise what it cannot know.
+//! This is the scheduler's default profile without extenders. Volumes, preemption and other features that are not
+//! simulated are reported by [`PodNeeds::unmodelled`] and [`Cycle::preemption_candidates`], so that the caller can
+//! mark outcomes as unknown.
 //!
-//! Invariant: the texts are those of the scheduler, and every pod and node is numbered by the catalog and the nodes that
-//! an occupancy was made with.
+//! Invariant: messages are those of the scheduler, and the indices of pods and nodes are those of the catalog and
+//! nodes of the same occupancy.
 
 mod affinity;
 mod catalog;
@@ -44,8 +44,8 @@ pub use resources::{DelegatedResources, Requests, ResourceId};
 pub use selector::selects;
 pub use semantics::FilterSemantics;
 
-/// What the scheduler writes if the cluster has no node at all.
+/// The scheduler's message if the cluster has no nodes.
 pub const NO_NODES: &str = "no nodes available to schedule pods";
 
-/// The scheduler whose filters and scores these are.
+/// Name of the scheduler that is simulated.
 pub const DEFAULT_SCHEDULER: &str = "default-scheduler";

@@ -1,32 +1,32 @@
-//! What a forecast says: who is evicted, and what becomes of each pod over all courses.
+//! The result of a forecast: the evicted pods, and the outcome of each pod over all simulated runs.
 //!
-//! These are plain values without borrows, so that courses can be played in several threads and put together at the end.
-//! How they are written, as text or JSON, is not here.
+//! These are plain values without borrows, so that runs can be simulated in several threads and combined at the end.
+//! Formatting as text or JSON is not part of this module.
 
 use std::collections::BTreeMap;
 use tollgate_formats::gotime::Timestamp;
 
-/// The most placements that a forecast lists for one pod; the rest is counted.
+/// Maximum number of placements listed for one pod. The others are only counted.
 pub const MAX_PLACEMENTS: usize = 32;
 
-/// What happens if the given objects are applied.
+/// The expected effects of applying the given objects.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Forecast {
-    /// The number of courses that were played.
+    /// Number of simulated runs.
     pub samples: u32,
-    /// The pods of the state that are evicted, in order of time.
+    /// The pods of the initial state that are evicted, by time.
     pub evicted: Vec<EvictedPod>,
-    /// The pods given, those that replace evicted ones, and those that waited in the state.
+    /// The given pods, the replacements of evicted pods, and the pods that were pending initially.
     pub pods: Vec<PodForecast>,
     pub totals: Totals,
-    /// The largest number of pods that stay pending in one course. With pods that fit sometimes, it can be larger than the
-    /// total of those that never do.
+    /// Maximum number of pending pods in one run. It can exceed the number of pods with the outcome
+    /// `Pending`, because pods that fit only sometimes are included.
     pub most_pending: usize,
-    /// The kinds that the state lacks, such as `Nodes`. The outcomes of pods that need them are unknown.
+    /// Kinds missing from the state, such as `Nodes`. Pods that depend on them have an unknown outcome.
     pub missing: Vec<String>,
 }
 
-/// A pod that is evicted.
+/// An evicted pod.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct EvictedPod {
     pub at: Timestamp,
@@ -34,7 +34,7 @@ pub struct EvictedPod {
     pub name: String,
 }
 
-/// How many pods have each outcome.
+/// Number of pods with each outcome.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct Totals {
     pub fits: usize,
@@ -44,19 +44,19 @@ pub struct Totals {
     pub not_recreated: usize,
 }
 
-/// Where a pod comes from.
+/// Why a pod is part of the forecast.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Origin {
-    /// It is among the given objects, or a workload among them makes it.
+    /// The pod is among the given objects, or created by a given workload.
     Given,
-    /// It replaces a pod that is evicted.
+    /// The pod replaces an evicted pod.
     Replacement,
-    /// It is in the state, and not bound to a node.
+    /// The pod was pending in the initial state.
     Waiting,
 }
 
 impl Origin {
-    /// The origin as a word, such as `given`.
+    /// The origin as shown in reports, such as `given`.
     pub fn name(self) -> &'static str {
         match self {
             Origin::Given => "given",
@@ -66,23 +66,24 @@ impl Origin {
     }
 }
 
-/// What becomes of a pod.
+/// The outcome of a pod over all simulated runs.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum PodOutcome {
-    /// It is bound to a node in every course.
+    /// The pod is bound to a node in every run.
     Fits,
-    /// It is bound in some courses.
+    /// The pod is bound in some runs.
     Sometimes,
-    /// It is bound in no course.
+    /// The pod is bound in no run.
     Pending,
-    /// It depends on something that is not modelled.
+    /// The outcome depends on a feature that is not simulated.
     Unknown,
-    /// It is evicted, and nothing makes it again; or its StatefulSet makes it after a pod that is never ready.
+    /// The pod is evicted and not recreated, or its StatefulSet waits for a predecessor that never becomes
+    /// ready.
     NotRecreated,
 }
 
 impl PodOutcome {
-    /// The outcome as a word, such as `fits`.
+    /// The outcome as shown in reports, such as `fits`.
     pub fn name(self) -> &'static str {
         match self {
             PodOutcome::Fits => "fits",
@@ -94,78 +95,79 @@ impl PodOutcome {
     }
 }
 
-/// The workload that a pod belongs to: the outermost controller that the state knows.
+/// The workload of a pod: the outermost controller that the state contains.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct WorkloadName {
     pub kind: String,
     pub name: String,
 }
 
-/// What becomes of one pod.
+/// The forecast for one pod.
 #[derive(Clone, PartialEq, Debug)]
 pub struct PodForecast {
     pub namespace: String,
-    /// `None` if the name is not known before the pod is made.
+    /// `None` if the name is generated when the pod is created.
     pub name: Option<String>,
     pub origin: Origin,
-    /// The name of the evicted pod that it replaces.
+    /// Name of the evicted pod that this pod replaces.
     pub replaces: Option<String>,
     pub workload: Option<WorkloadName>,
     pub outcome: PodOutcome,
-    /// The number of courses in which it is bound at the end.
+    /// Number of runs in which the pod is bound at the end.
     pub fits: u32,
-    /// The number of courses in which nothing makes it.
+    /// Number of runs in which the pod is not created.
     pub not_recreated: u32,
-    /// In some course it is evicted after it was bound, and would be again and again.
+    /// True if in some run the pod is evicted again after it was bound, and would be again and again.
     pub evicted_again: bool,
-    /// The most frequent first.
+    /// The placements, most frequent first.
     pub placements: Vec<Placement>,
-    /// How many more placements there are.
+    /// Number of placements that are not listed.
     pub placements_omitted: usize,
-    /// The reason of the condition PodScheduled, if the scheduler writes one.
+    /// Reason of the PodScheduled condition, if the scheduler sets it.
     pub reason: Option<String>,
-    /// Its message, up to " preemption:".
+    /// Message of the PodScheduled condition, up to " preemption:".
     pub message: Option<String>,
-    /// Why the pod is pending or not made, in our words.
+    /// Tollgate's explanation of why the pod is pending or not created.
     pub explanation: Option<String>,
-    /// What the pod uses that is not modelled.
+    /// Features of the pod that are not simulated.
     pub not_modelled: Vec<String>,
 }
 
-/// A node and devices that a pod gets in some courses.
+/// A node and devices that a pod gets in some runs.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Placement {
-    /// The number of courses in which it gets them.
+    /// Number of runs with this placement.
     pub courses: u32,
     pub place: Place,
 }
 
-/// A node and devices.
+/// A node, and the devices of the pod's claims.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Place {
     pub node: String,
-    /// Every claim of the pod, in its order.
+    /// All claims of the pod, in the order of its spec.
     pub claims: Vec<PlacedClaim>,
 }
 
-/// A claim with the devices that are allocated to it.
+/// A claim and its allocated devices.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct PlacedClaim {
-    /// The name in the pod's spec; `None` for the claim that the scheduler makes for extended resources.
+    /// Name in the pod's `spec.resourceClaims`; `None` for the claim that the scheduler creates for extended
+    /// resources.
     pub reference: Option<String>,
-    /// `None` if the name is generated.
+    /// Name of the ResourceClaim; `None` if it is generated.
     pub name: Option<String>,
     pub devices: Vec<PlacedDevice>,
 }
 
-/// A device of a claim.
+/// A device allocated to a claim.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct PlacedDevice {
-    /// As the allocation result has it: `request`, or `request/alternative`.
+    /// Request name in the format of allocation results: `request` or `request/alternative`.
     pub request: String,
     pub driver: String,
     pub pool: String,
     pub device: String,
-    /// What the claim consumes of the device's capacities; `None` for a device that is not shared.
+    /// Capacity that the claim consumes, by name; `None` if the device is not shared.
     pub consumed_capacity: Option<BTreeMap<String, String>>,
 }

@@ -1,7 +1,7 @@
-//! A forecast before it is played: the state and the steps, read once and shared by all courses.
+//! A prepared forecast: the state and the steps, read once and shared by all simulated runs.
 //!
-//! Steps become stages: what is in force from then on, and which pods and claims come and go. Which pods of the state
-//! are evicted, and when, does not depend on chance, so it is known here.
+//! Steps become stages: the objects in effect from then on, and the changes to pods and claims. Which pods of the
+//! initial state are evicted, and when, is not random, so it is determined here.
 
 use crate::builder::PlanBuilder;
 use crate::controllers::Controllers;
@@ -19,53 +19,55 @@ use tollgate_cel::evaluate::Behaviour;
 use tollgate_document::doc::Value;
 use tollgate_formats::gotime::Timestamp;
 
-/// What is done to the cluster.
+/// A change to the cluster.
 #[derive(Clone, Debug)]
 pub enum Step<'d> {
-    /// An object is created, or replaces the one of the same name, in the form in which the API server stores it.
+    /// Creates an object, or replaces the object with the same name. The value is as the API server stores
+    /// it.
     Apply(Value<'d>),
-    /// An object is deleted.
+    /// Deletes an object.
     Delete { kind: ObjectKind, namespace: &'d str, name: &'d str },
-    /// A pod of the state is evicted by someone, and its controller replaces it. Pods that are evicted by steps one after
-    /// the other leave together. `with_group` is true if the controller of its group makes it again, even if its Job
-    /// would not.
+    /// Evicts a pod of the initial state, and its controller replaces it. Consecutive evictions happen
+    /// together. With `with_group`, the controller of the pod's group recreates it, even if its Job would
+    /// not.
     Evict { namespace: &'d str, name: &'d str, with_group: bool },
-    /// So many seconds go by.
+    /// Waits for this number of seconds.
     Wait(i64),
 }
 
-/// The release that is played.
+/// The simulated Kubernetes release.
 #[derive(Clone, Copy, Debug)]
 pub struct Release {
-    /// Decides about evictions.
+    /// Behavior of evictions.
     pub profile: &'static Profile,
-    /// Decides about allocations.
+    /// Behavior of allocations.
     pub semantics: Semantics,
-    /// Decides about selectors.
+    /// Behavior of selectors.
     pub behaviour: Behaviour,
 }
 
-/// Settings that are not about the cluster.
+/// Settings that do not describe the cluster.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
-    /// When the first step is done.
+    /// Time of the first step.
     pub now: Timestamp,
-    /// Where chance starts. Course `n` is the same for the same seed.
+    /// Seed of the random numbers. Run `n` is the same for the same seed.
     pub seed: u64,
-    /// The steps after which the search for the devices of one pod on one node gives up.
+    /// Step limit of the search for the devices of one pod on one node.
     pub max_steps: u64,
-    /// A kind of which the state has no object does not exist in the cluster. Otherwise, the state may lack it.
+    /// If true, a kind without objects in the state does not exist in the cluster. Otherwise its objects may
+    /// be missing from the state.
     pub assume_complete: bool,
 }
 
 impl Settings {
-    /// Settings with the seed 0 and the usual limit.
+    /// Settings with the seed 0 and the default limit.
     pub fn at(now: Timestamp) -> Settings {
         Settings { now, seed: 0, max_steps: DEFAULT_MAX_STEPS, assume_complete: false }
     }
 }
 
-/// A forecast that can be played. It is shared by all threads; each thread has a [`Player`] of its own.
+/// A forecast that is ready to be simulated. All threads share it; each thread has its own [`Player`].
 #[derive(Debug)]
 pub struct Plan<'d> {
     pub(crate) release: Release,
@@ -75,24 +77,26 @@ pub struct Plan<'d> {
     pub(crate) eras: Eras<'d>,
     pub(crate) extended: ExtendedClaims<'d>,
     pub(crate) stages: Vec<Stage<'d>>,
-    /// The pods of the state that are bound, with their nodes.
+    /// The bound pods of the initial state, with their nodes.
     pub(crate) bound: Vec<(PodIndex, &'d str)>,
-    /// The pods of the state that are not bound, the oldest first.
+    /// The pending pods of the initial state, oldest first.
     pub(crate) waiting: Vec<PodIndex>,
-    /// The pods of the state that are evicted, in order of time.
+    /// The evicted pods of the initial state, by time.
     pub(crate) evictions: Vec<Eviction>,
-    /// Pods of StatefulSets that replace others whose evictions can happen in any order.
+    /// Groups of StatefulSet replacements whose predecessors can be evicted in any order.
     pub(crate) races: Vec<Vec<PodIndex>>,
     pub(crate) controllers: Controllers,
-    /// The pods that a course follows, in the order in which they are reported.
-    pub(crate) followed: Vec<FollowedPod>,
-    /// Some allocation of the state has a timestamp. Otherwise, whoever wrote the state has left them out.
+    /// The reported pods, in the order of the report.
+    pub(crate) tracked: Vec<TrackedPod>,
+    /// True if an allocation in the state has a timestamp. Otherwise the timestamps were removed from the
+    /// state.
     pub(crate) has_timestamps: bool,
-    /// The kinds that the state lacks, such as `Nodes`.
+    /// Kinds missing from the state, such as `Nodes`.
     pub(crate) missing: Vec<String>,
 }
 
-/// What is in force from some time on, and what happens then.
+/// A point in time at which objects change: the objects in effect from then on, and the changes to pods and
+/// claims.
 #[derive(Debug)]
 pub(crate) struct Stage<'d> {
     pub(crate) at: Timestamp,
@@ -100,7 +104,7 @@ pub(crate) struct Stage<'d> {
     pub(crate) actions: Vec<Action<'d>>,
 }
 
-/// Something that happens to a pod or claim.
+/// A change to a pod or claim.
 #[derive(Debug)]
 pub(crate) enum Action<'d> {
     CreatePod(PodIndex),
@@ -109,39 +113,39 @@ pub(crate) enum Action<'d> {
     DeleteClaim(ClaimIndex),
 }
 
-/// A pod of the state that is evicted.
+/// A pod of the initial state that is evicted.
 #[derive(Debug)]
 pub(crate) struct Eviction {
     pub(crate) at: Timestamp,
-    /// The stage in which it happens.
+    /// Index of the stage in which the eviction happens.
     pub(crate) stage: usize,
     pub(crate) pod: PodIndex,
-    /// Its place among the pods that are followed.
-    pub(crate) followed: usize,
+    /// Index in [`Plan::tracked`].
+    pub(crate) tracked: usize,
     /// The pod that replaces it.
     pub(crate) replacement: Option<PodIndex>,
-    /// It is replaced after those before it in its StatefulSet are ready.
+    /// True if its StatefulSet recreates the pod only after its predecessors are ready.
     pub(crate) is_ordered: bool,
-    /// The eviction controller evicts it, and not whoever asks for it.
+    /// True if a taint causes the eviction, false if a step requests it.
     pub(crate) is_by_taint: bool,
 }
 
-/// A pod that a course follows: a given one, a waiting one, or an evicted one with those that replace it.
+/// A pod that is reported: a given pod, a pending pod, or an evicted pod with its replacements.
 #[derive(Clone, Debug)]
-pub(crate) struct FollowedPod {
+pub(crate) struct TrackedPod {
     pub(crate) namespace: String,
     pub(crate) name: Option<String>,
     pub(crate) origin: Origin,
     pub(crate) replaces: Option<String>,
     pub(crate) workload: Option<WorkloadName>,
-    /// What the outcome depends on that is not modelled.
+    /// Features that the outcome depends on and that are not simulated.
     pub(crate) not_modelled: Vec<String>,
-    /// The pod, if one will be made.
+    /// The pod, if one will be created.
     pub(crate) pod: Option<PodIndex>,
 }
 
 impl<'d> Plan<'d> {
-    /// Reads the state and the steps, which are done in order.
+    /// Builds a plan from a state and steps, which are processed in order.
     pub fn new(state: State<'d>, steps: Vec<Step<'d>>, release: Release, settings: Settings) -> Plan<'d> {
         let given = steps.iter().filter_map(|step| match step {
             Step::Apply(value) if kind_of(*value) == Some(ObjectKind::Namespace) => Some(*value),
@@ -164,7 +168,7 @@ impl<'d> Plan<'d> {
             evictions: Vec::new(),
             races: Vec::new(),
             controllers: Controllers::default(),
-            followed: Vec::new(),
+            tracked: Vec::new(),
             has_timestamps: false,
             missing: Vec::new(),
         };
@@ -175,7 +179,7 @@ impl<'d> Plan<'d> {
         plan
     }
 
-    /// Someone who plays courses of this plan one after the other and remembers what they have in common.
+    /// A player that simulates runs of this plan one after the other and caches their common data.
     pub fn player(&self) -> Player<'_> {
         Player::new(self)
     }

@@ -1,20 +1,20 @@
-//! Plays courses, and remembers what they have in common.
+//! Simulates runs, and caches the data that they have in common.
 
-use crate::allocations::Memory;
-use crate::course::World;
+use crate::allocations::AllocationCache;
+use crate::course::Simulation;
 use crate::forecast::Course;
 use crate::nodes::{Fits, Occupancy};
 use crate::plan::Plan;
 
-/// Plays courses. Which ones it has played before does not change the next.
+/// Simulates the runs of a plan. Earlier runs do not affect later ones.
 #[derive(Debug)]
 pub struct Player<'p> {
     pub(crate) plan: &'p Plan<'p>,
-    /// What is known of pods and nodes, for each era of nodes.
+    /// Cached filter results of pods and nodes, by node era.
     pub(crate) fits: Vec<Fits<'p, 'p>>,
-    /// The bound pods of the state.
+    /// The bound pods of the initial state.
     pub(crate) occupancy: Option<Occupancy<'p, 'p>>,
-    pub(crate) memory: Memory<'p>,
+    pub(crate) cache: AllocationCache<'p>,
 }
 
 impl<'p> Player<'p> {
@@ -32,12 +32,13 @@ impl<'p> Player<'p> {
             plan,
             fits: plan.eras.nodes.iter().map(|nodes| Fits::new(&plan.catalog, nodes)).collect(),
             occupancy,
-            memory: Memory::new(plan),
+            cache: AllocationCache::new(plan),
         }
     }
 
-    /// Plays a course; `course` is its number, from which chance starts together with the seed.
+    /// Simulates the run with the number `course`, which determines its random numbers together with the
+    /// seed.
     pub fn play(&mut self, course: u32) -> Course {
-        World::play(self, course).unwrap_or(Course { evicted: Vec::new(), pods: Vec::new() })
+        Simulation::play(self, course).unwrap_or(Course { evicted: Vec::new(), pods: Vec::new() })
     }
 }

@@ -1,11 +1,11 @@
-//! Chance from a seed: the same seed gives the same numbers on every machine.
+//! Random numbers from a seed: the same seed gives the same numbers on every machine.
 
-/// A generator of numbers (SplitMix64).
+/// A pseudorandom number generator (SplitMix64).
 #[derive(Clone, Debug)]
 pub(crate) struct Random(u64);
 
 impl Random {
-    /// The generator of one course.
+    /// The generator for one simulated run.
     pub(crate) fn new(seed: u64, course: u32) -> Random {
         let mut mixed = Random(seed);
         let start = mixed.next() ^ u64::from(course).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -20,7 +20,7 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number below `count`, or 0 if that is 0.
+    /// A random number below `count`; 0 if `count` is 0.
     pub(crate) fn below(&mut self, count: usize) -> usize {
         let count = u64::try_from(count).unwrap_or(u64::MAX);
         let number = u128::from(self.next()) * u128::from(count);

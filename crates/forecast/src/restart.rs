@@ -1,11 +1,11 @@
-//! What the loss of some pods does to the other pods of their group: LeaderWorkerSets, JobSets and PodGroups.
+//! The effect of lost pods on the other pods of their group: LeaderWorkerSets, JobSets and PodGroups.
 //!
-//! A group is affected only if the state has its object and one of its pods is lost. How the controllers decide is taken
-//! from their sources: a LeaderWorkerSet recreates a whole group, a JobSet acts when a Job fails, and a PodGroup does
-//! nothing to pods that run.
+//! A group is affected only if the state contains its object and one of its pods is lost. The decisions follow the
+//! sources of the controllers: a LeaderWorkerSet recreates a whole group, a JobSet acts when a Job fails, and a
+//! PodGroup does not affect running pods.
 //!
-//! Invariant: the numbers are those of pods in the state that are not lost themselves. What depends on something that the
-//! state does not say, such as the exit code of a container, is not counted as restarted.
+//! Invariant: the numbers count pods in the state that are not lost themselves. Restarts that depend on unknown data,
+//! such as the exit code of a container, are not counted.
 
 mod job_set;
 mod leader_worker_set;
@@ -16,30 +16,30 @@ use crate::state::{ObjectKind, State, StoredObject};
 use crate::workload::controllers_of;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The kinds whose objects say what happens to the other pods.
+/// The kinds of group objects, whose policies determine the effect on other pods.
 pub const GROUP_KINDS: [ObjectKind; 4] =
     [ObjectKind::JobSet, ObjectKind::LeaderWorkerSet, ObjectKind::PodGroup, ObjectKind::CoschedulingPodGroup];
 
-/// What happens to the other pods of a group that loses pods.
+/// The effect on the other pods of a group when some of its pods are lost.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct GroupRestart<'d> {
     /// `LeaderWorkerSet`, `JobSet` or `PodGroup`.
     pub kind: &'static str,
     pub namespace: &'d str,
     pub name: &'d str,
-    /// Pods of the group that are lost.
+    /// Number of lost pods of the group.
     pub lost: usize,
-    /// The names of the other pods of the group that are deleted because of that.
+    /// Names of the other pods of the group that are deleted as a result.
     pub restarted: Vec<&'d str>,
-    /// The group fails: nothing makes its pods again.
+    /// True if the group fails, so that its pods are not recreated.
     pub fails: bool,
-    /// The policy that decides, as it is written in the object: `restartPolicy: None`.
+    /// The policy field that causes the effect, such as `restartPolicy: None`.
     pub policy: String,
-    /// What happens to the others, as a sentence without its end.
+    /// The effect on the other pods, as a sentence without a period.
     pub effect: String,
 }
 
-/// What happens to the other pods of a group.
+/// The effect on the other pods of a group.
 struct Effect<'d> {
     policy: String,
     effect: String,
@@ -47,7 +47,7 @@ struct Effect<'d> {
     fails: bool,
 }
 
-/// A group: kind, namespace and name.
+/// Identifies a group by kind, namespace and name.
 type GroupKey<'d> = (ObjectKind, &'d str, &'d str);
 
 /// A pod of a group, and whether it is lost.
@@ -63,8 +63,8 @@ impl<'d> Member<'d> {
     }
 }
 
-/// What the loss of pods does to the other pods of their groups, by kind, namespace and name. `is_lost` gets the namespace
-/// and the name of a pod.
+/// The effect of lost pods on the other pods of their groups, by kind, namespace and name. `is_lost` is
+/// called with the namespace and name of each pod.
 pub fn group_restarts<'d>(state: &State<'d>, is_lost: &dyn Fn(&str, &str) -> bool) -> Vec<GroupRestart<'d>> {
     if GROUP_KINDS.iter().all(|kind| state.of_kind(*kind).is_empty()) {
         return Vec::new();
@@ -92,17 +92,18 @@ pub fn group_restarts<'d>(state: &State<'d>, is_lost: &dyn Fn(&str, &str) -> boo
     members.into_iter().filter_map(restart).collect()
 }
 
-/// A pod with the others that leave together with it: the pods of a JobSet, or of one group of a LeaderWorkerSet.
+/// Identifies the unit of a pod: pods that can only move together, which are the pods of a JobSet or of one
+/// LeaderWorkerSet group.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct UnitName<'d> {
     pub kind: ObjectKind,
     pub namespace: &'d str,
     pub name: &'d str,
-    /// The group of a LeaderWorkerSet; empty for a JobSet.
+    /// Group index in a LeaderWorkerSet; empty for a JobSet.
     pub index: &'d str,
 }
 
-/// The unit that a pod belongs to, if the state has its JobSet or LeaderWorkerSet.
+/// The unit of a pod, if the state contains its JobSet or LeaderWorkerSet.
 pub fn unit_of<'d>(state: &State<'d>, pod: StoredObject<'d>) -> Option<UnitName<'d>> {
     let is_unit = |kind: &ObjectKind| matches!(kind, ObjectKind::JobSet | ObjectKind::LeaderWorkerSet);
     let groups = groups_of(state, pod).into_iter();
@@ -116,7 +117,7 @@ pub fn unit_of<'d>(state: &State<'d>, pod: StoredObject<'d>) -> Option<UnitName<
         .next()
 }
 
-/// The groups of a pod that the state has: at most one JobSet or LeaderWorkerSet, and one PodGroup.
+/// The groups of a pod that the state contains: at most one JobSet or LeaderWorkerSet, and one PodGroup.
 fn groups_of<'d>(state: &State<'d>, pod: StoredObject<'d>) -> Vec<GroupKey<'d>> {
     let is_group = |kind| matches!(kind, ObjectKind::JobSet | ObjectKind::LeaderWorkerSet);
     let owner = controllers_of(state, pod).find(|(kind, _)| is_group(*kind));
@@ -132,12 +133,12 @@ fn groups_of<'d>(state: &State<'d>, pod: StoredObject<'d>) -> Vec<GroupKey<'d>> 
     owner.into_iter().chain(named).collect()
 }
 
-/// A pod that has ended takes no part in its group any more.
+/// True if the pod has ended and no longer counts in its group.
 fn is_finished(pod: StoredObject<'_>) -> bool {
     matches!(pod.value.get("status").get("phase").str(), "Succeeded" | "Failed")
 }
 
-/// Gang scheduling decides when pods are placed, and does nothing to pods that run.
+/// The effect on the pods of a PodGroup: none, because gang scheduling does not affect running pods.
 fn pod_group_effect(kind: ObjectKind, object: StoredObject<'_>, others: usize) -> Effect<'_> {
     let spec = object.value.get("spec");
     let gang = spec.get("schedulingPolicy").get("gang");
@@ -160,7 +161,8 @@ fn pod_group_effect(kind: ObjectKind, object: StoredObject<'_>, others: usize) -
     Effect { policy, effect, restarted: Vec::new(), fails: false }
 }
 
-/// `the 3 other pods of that Job keep running`, `the other pod of that Job keeps running`, with ` of that Job` as `whose`.
+/// A phrase such as `the 3 other pods of that Job keep running` or `the other pod of that Job keeps running`,
+/// where `whose` is ` of that Job`.
 fn other_pods(count: usize, whose: &str, one: &str, many: &str) -> String {
     match count {
         0 => format!("no other pod{whose} {one}"),

@@ -1,7 +1,7 @@
 //! Evaluates the CEL selectors of classes and requests for the allocator.
 //!
-//! Each expression is compiled once, and asked at most once about each device: the answers are remembered for as long as
-//! the inventory, whose numbers of devices they are kept by, stays the same.
+//! Each expression is compiled once, and evaluated at most once for each device: results are cached by device index
+//! for as long as the inventory stays the same.
 
 #![allow(clippy::indexing_slicing, reason = "places come from the list itself")]
 
@@ -11,52 +11,52 @@ use std::collections::HashMap;
 use tollgate_allocator::{Candidate, SelectorError, Selectors};
 use tollgate_cel::evaluate::{Behaviour, Device, EvaluationError, Program};
 
-/// The error of every selector for a device with a malformed version or quantity, which no API server accepts.
+/// Error of every selector for a device with a malformed version or quantity, which API servers reject.
 pub(crate) const MALFORMED_DEVICE: &str = "unsupported attribute value";
 
-/// An evaluator of device selectors with the answers that it has given.
+/// Evaluates device selectors, and caches the results.
 #[derive(Debug)]
 pub struct CelSelectors {
     behaviour: Behaviour,
-    memory: RefCell<Memory>,
+    cache: RefCell<SelectorCache>,
 }
 
 #[derive(Default, Debug)]
-struct Memory {
+struct SelectorCache {
     expressions: Vec<Expression>,
-    /// The place of each expression in the list.
+    /// Index of each expression in the list.
     by_text: HashMap<Box<str>, usize, RandomState>,
-    /// The device that was asked about last, since classes are mostly asked device by device.
+    /// The last evaluated device, because classes are usually evaluated device by device.
     device: Option<(usize, Option<Device>)>,
 }
 
 #[derive(Debug)]
 struct Expression {
     program: Result<Program, SelectorError>,
-    /// By the device's number in the inventory.
+    /// Cached results, by the device's index in the inventory.
     answers: HashMap<usize, Result<bool, SelectorError>, RandomState>,
 }
 
 impl CelSelectors {
-    /// An evaluator for one inventory.
+    /// Creates an evaluator for one inventory.
     pub fn new(behaviour: Behaviour) -> CelSelectors {
-        CelSelectors { behaviour, memory: RefCell::default() }
+        CelSelectors { behaviour, cache: RefCell::default() }
     }
 
-    /// Why the expression does not compile, if it does not.
+    /// The compile error of the expression, if any.
     pub fn compile_error(&self, expression: &str) -> Option<SelectorError> {
-        let mut memory = self.memory.borrow_mut();
-        let place = memory.place_of(expression, &self.behaviour);
-        memory.expressions[place].program.as_ref().err().cloned()
+        let mut cache = self.cache.borrow_mut();
+        let index = cache.index_of(expression, &self.behaviour);
+        cache.expressions[index].program.as_ref().err().cloned()
     }
 }
 
 impl Selectors for CelSelectors {
     fn matches(&self, expression: &str, candidate: Candidate<'_>) -> Result<bool, SelectorError> {
-        let mut memory = self.memory.borrow_mut();
-        let place = memory.place_of(expression, &self.behaviour);
-        let Memory { expressions, device, .. } = &mut *memory;
-        let expression = &mut expressions[place];
+        let mut cache = self.cache.borrow_mut();
+        let index = cache.index_of(expression, &self.behaviour);
+        let SelectorCache { expressions, device, .. } = &mut *cache;
+        let expression = &mut expressions[index];
         if let Some(answer) = expression.answers.get(&candidate.index) {
             return answer.clone();
         }
@@ -75,21 +75,21 @@ impl Selectors for CelSelectors {
     }
 }
 
-impl Memory {
-    /// The place of an expression in the list, where it is compiled if it is new.
-    fn place_of(&mut self, text: &str, behaviour: &Behaviour) -> usize {
-        if let Some(&place) = self.by_text.get(text) {
-            return place;
+impl SelectorCache {
+    /// Index of an expression in the list. A new expression is compiled first.
+    fn index_of(&mut self, text: &str, behaviour: &Behaviour) -> usize {
+        if let Some(&index) = self.by_text.get(text) {
+            return index;
         }
         let program = Program::compile(text, behaviour).map_err(|error| SelectorError::Compile(error.0));
         self.expressions.push(Expression { program, answers: HashMap::default() });
-        let place = self.expressions.len() - 1;
-        self.by_text.insert(text.into(), place);
-        place
+        let index = self.expressions.len() - 1;
+        self.by_text.insert(text.into(), index);
+        index
     }
 }
 
-/// The device in the form that expressions read; `last` is the one that was asked about before.
+/// Converts the device for evaluation; `last` caches the previous device.
 fn device_of<'m>(
     last: &'m mut Option<(usize, Option<Device>)>,
     candidate: Candidate<'_>,

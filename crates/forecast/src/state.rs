@@ -1,7 +1,7 @@
 //! The objects of a cluster, by kind.
 //!
-//! Objects are kept as they were read. Nothing is checked: an object of a kind that is not listed here is left out, and a
-//! later object of the same kind, namespace and name replaces an earlier one in its place.
+//! Objects are kept unchanged and unchecked. Objects of unknown kinds are ignored, and a later object with the same
+//! kind, namespace and name replaces the earlier one.
 
 #![allow(clippy::indexing_slicing, reason = "every kind has its place in the list")]
 
@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use tollgate_api::profile::Version;
 use tollgate_document::doc::Value;
 
-/// The kinds that a forecast reads.
+/// The kinds of objects that a forecast reads.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum ObjectKind {
     Namespace,
@@ -30,14 +30,14 @@ pub enum ObjectKind {
     CronJob,
     JobSet,
     LeaderWorkerSet,
-    /// A group of the scheduler of Kubernetes.
+    /// `PodGroup` of the Kubernetes scheduler.
     PodGroup,
-    /// A group of the coscheduling plugin, which has another API of the same name.
+    /// `PodGroup` of the coscheduling plugin, which is a different API.
     CoschedulingPodGroup,
 }
 
 impl ObjectKind {
-    /// Every kind.
+    /// All kinds.
     pub const ALL: [ObjectKind; 19] = [
         ObjectKind::Namespace,
         ObjectKind::Node,
@@ -60,18 +60,18 @@ impl ObjectKind {
         ObjectKind::CoschedulingPodGroup,
     ];
 
-    /// The kind as the API calls it, such as `ResourceSlice`.
+    /// The kind in the API, such as `ResourceSlice`.
     pub fn name(self) -> &'static str {
         self.group_and_name().1
     }
 
-    /// The name for several of them, such as `DeviceClasses`.
+    /// The plural, such as `DeviceClasses`.
     pub fn plural(self) -> String {
         let name = self.name();
         format!("{name}{}", if name.ends_with('s') { "es" } else { "s" })
     }
 
-    /// The API group, empty for the core group, and the kind.
+    /// The API group (empty for the core group) and the kind.
     fn group_and_name(self) -> (&'static str, &'static str) {
         match self {
             ObjectKind::Namespace => ("", "Namespace"),
@@ -96,7 +96,7 @@ impl ObjectKind {
         }
     }
 
-    /// False for kinds whose objects belong to the cluster and not to a namespace.
+    /// False for cluster-scoped kinds.
     pub fn is_namespaced(self) -> bool {
         !matches!(
             self,
@@ -108,17 +108,17 @@ impl ObjectKind {
         )
     }
 
-    /// The kind of an object with that `apiVersion` and `kind`; `None` if a forecast does not read it.
+    /// The kind for this `apiVersion` and `kind`; `None` if a forecast does not read it.
     pub fn of(api_version: &str, kind: &str) -> Option<ObjectKind> {
         let group = api_version.split_once('/').map_or("", |(group, _)| group);
         ObjectKind::ALL.into_iter().find(|candidate| candidate.group_and_name() == (group, kind))
     }
 }
 
-/// An object with the version that it is written in.
+/// An object with its API version.
 #[derive(Clone, Copy, Debug)]
 pub struct StoredObject<'d> {
-    /// The version in `resource.k8s.io`; v1 for the other groups.
+    /// The version in `resource.k8s.io`; v1 for other groups.
     pub version: Version,
     pub value: Value<'d>,
 }
@@ -145,7 +145,7 @@ pub struct Objects<'d> {
 }
 
 impl<'d> Objects<'d> {
-    /// Adds an object, or replaces the one of the same namespace and name.
+    /// Adds an object, or replaces the one with the same namespace and name.
     pub fn add(&mut self, object: StoredObject<'d>) {
         let place = *self.by_name.entry((object.namespace(), object.name())).or_insert(self.objects.len());
         match self.objects.get_mut(place) {
@@ -154,23 +154,26 @@ impl<'d> Objects<'d> {
         }
     }
 
-    /// Removes the object of that namespace and name, if it is there.
+    /// Removes the object with this namespace and name, if present.
     pub fn remove(&mut self, namespace: &str, name: &str) {
-        if self.get(namespace, name).is_none() {
-            return;
+        if self.get(namespace, name).is_some() {
+            self.retain(|object| (object.namespace(), object.name()) != (namespace, name));
         }
-        let kept = std::mem::take(&mut self.objects).into_iter();
-        let kept = kept.filter(|object| (object.namespace(), object.name()) != (namespace, name));
-        self.by_name.clear();
-        kept.collect::<Vec<_>>().into_iter().for_each(|object| self.add(object));
     }
 
-    /// The object of that namespace (empty for kinds without one) and name.
+    /// Removes the objects that are not kept.
+    pub fn retain(&mut self, is_kept: impl Fn(&StoredObject<'d>) -> bool) {
+        let objects = std::mem::take(&mut self.objects);
+        self.by_name.clear();
+        objects.into_iter().filter(is_kept).for_each(|object| self.add(object));
+    }
+
+    /// Looks up an object by namespace (empty for cluster-scoped kinds) and name.
     pub fn get(&self, namespace: &str, name: &str) -> Option<StoredObject<'d>> {
         self.by_name.get(&(namespace, name)).and_then(|&place| self.objects.get(place)).copied()
     }
 
-    /// All of them.
+    /// Iterates over all objects.
     pub fn iter(&self) -> impl Iterator<Item = StoredObject<'d>> {
         self.objects.iter().copied()
     }
@@ -184,7 +187,7 @@ impl<'d> Objects<'d> {
     }
 }
 
-/// The objects of a cluster.
+/// The objects of a cluster, by kind.
 #[derive(Clone, Default, Debug)]
 pub struct State<'d> {
     kinds: [Objects<'d>; ObjectKind::ALL.len()],
@@ -192,12 +195,12 @@ pub struct State<'d> {
 }
 
 impl<'d> State<'d> {
-    /// Adds an object. Returns its kind, or `None` if a forecast does not read such objects.
+    /// Adds an object. Returns its kind, or `None` if a forecast does not read this kind.
     pub fn add(&mut self, value: Value<'d>) -> Option<ObjectKind> {
         self.add_as(value.get("apiVersion").str(), value.get("kind").str(), value)
     }
 
-    /// Adds an object whose type the caller gives, because items of a list do not repeat theirs.
+    /// Adds an object with the given type. Items of a List do not repeat their type.
     pub fn add_as(&mut self, api_version: &str, kind: &str, value: Value<'d>) -> Option<ObjectKind> {
         let kind = ObjectKind::of(api_version, kind)?;
         let object = StoredObject { version: version_in(api_version), value };
@@ -210,24 +213,29 @@ impl<'d> State<'d> {
         &self.kinds[kind as usize]
     }
 
-    /// Notes that all objects of a kind were listed, even if there are none.
+    /// Records that all objects of a kind were listed, even if there are none.
     pub fn note_listed(&mut self, kind: ObjectKind) {
         self.listed.push(kind);
     }
 
-    /// True if all objects of a kind were listed for certain.
+    /// True if all objects of a kind were listed.
     pub fn is_listed(&self, kind: ObjectKind) -> bool {
         self.listed.contains(&kind)
     }
 
-    /// True if the state says which kinds were listed. The others were not.
+    /// True if it is known which kinds were listed.
     pub(crate) fn lists_kinds(&self) -> bool {
         !self.listed.is_empty()
     }
 
-    /// Removes an object, if it is there.
+    /// Removes an object, if present.
     pub fn remove(&mut self, kind: ObjectKind, namespace: &str, name: &str) {
         self.of_kind_mut(kind).remove(namespace, name);
+    }
+
+    /// Removes the objects of a kind that are not kept.
+    pub fn retain(&mut self, kind: ObjectKind, is_kept: impl Fn(&StoredObject<'d>) -> bool) {
+        self.of_kind_mut(kind).retain(is_kept);
     }
 
     fn of_kind_mut(&mut self, kind: ObjectKind) -> &mut Objects<'d> {
@@ -235,12 +243,12 @@ impl<'d> State<'d> {
     }
 }
 
-/// The version in `resource.k8s.io` that an object is written in; v1 for the other groups.
+/// The version in `resource.k8s.io` of an object; v1 for other groups.
 pub(crate) fn version_of(value: Value<'_>) -> Version {
     version_in(value.get("apiVersion").str())
 }
 
-/// The version of an `apiVersion` of `resource.k8s.io`; v1 for the other groups.
+/// The version in an `apiVersion` of `resource.k8s.io`; v1 for other groups.
 fn version_in(api_version: &str) -> Version {
     let version = api_version.strip_prefix("resource.k8s.io/");
     version.and_then(Version::parse).unwrap_or(Version::V1)
@@ -251,7 +259,7 @@ mod tests {
     use super::{ObjectKind, State};
     use tollgate_document::doc;
 
-    /// The items of a list do not repeat their type, which decides how a slice is read.
+    /// Items of a List do not repeat their type, which determines how a slice is read.
     #[test]
     fn an_item_of_a_list_has_the_version_of_its_list() {
         let slice = doc::parse(r#"{"metadata":{"name":"s"}}"#).expect("JSON");

@@ -1,35 +1,36 @@
-//! The order in which a StatefulSet makes its pods again: each one after those before it are ready.
+//! The order in which a StatefulSet recreates its pods: each one after its predecessors are ready.
 //!
-//! Pods that exist already are left alone. So the order of the evictions matters too: a pod that is gone before the
-//! one before it is evicted is made again at once. The eviction controller goes through the claims in random order, and
-//! how fast depends on the API server. So where evictions can be that far apart, it is left to chance.
+//! Existing pods are not affected. So the order of the evictions matters too: a pod that is gone before its
+//! predecessor is evicted is recreated immediately. The eviction controller processes claims in random order, and its
+//! speed depends on the API server. Where evictions can be that far apart, the order is random.
 
-use crate::course::{PodState, World};
+use crate::course::{PodState, Simulation};
 use crate::plan::{Eviction, Plan};
 use crate::random::Random;
 use crate::tables::{PodIndex, Predecessor};
 use foldhash::fast::RandomState;
 use std::collections::{BTreeMap, HashMap};
 
-/// So many pods that are evicted at the same time take longer than a second: the eviction controller makes four requests
-/// for each, by default 30 at once and then 20 in a second. In that time, a kubelet can end a pod, whatever its grace
-/// period.
+/// With this number of simultaneous evictions, the eviction controller needs more than a second: it sends
+/// four requests for each, by default 30 at once and then 20 per second. In that time, a kubelet can end a
+/// pod, whatever its grace period.
 const SLOW_EVICTIONS: usize = 13;
 
 /// The ordinal of a pod, and its eviction.
-type Replaced<'p> = (u64, &'p Eviction);
+type EvictedOrdinal<'p> = (u64, &'p Eviction);
 
-/// For pods that replace others, when those were evicted: what has a higher number was evicted after these were made.
+/// For each replacement, the round in which its predecessor was evicted. A pod with a higher round is evicted
+/// after the pods of lower rounds were recreated.
 pub(crate) type EvictionRounds = HashMap<PodIndex, usize, RandomState>;
 
 impl Plan<'_> {
-    /// Notes which replacements a StatefulSet makes only after others, which come before them in its order: other
-    /// replacements, and pods of StatefulSets that wait.
+    /// Records the pods that must be ready before a StatefulSet creates each replacement: other replacements
+    /// and pending pods with a lower ordinal.
     pub(crate) fn order_replacements(&mut self, waiting: &[PodIndex]) {
-        let mut sets: BTreeMap<(&str, &str), Vec<Replaced<'_>>> = BTreeMap::new();
+        let mut sets: BTreeMap<(&str, &str), Vec<EvictedOrdinal<'_>>> = BTreeMap::new();
         for eviction in self.evictions.iter().filter(|eviction| eviction.is_ordered) {
-            let followed = self.followed.get(eviction.followed);
-            let Some((namespace, name)) = followed.and_then(|pod| Some((&pod.namespace, pod.name.as_ref()?)))
+            let tracked = self.tracked.get(eviction.tracked);
+            let Some((namespace, name)) = tracked.and_then(|pod| Some((&pod.namespace, pod.name.as_ref()?)))
             else {
                 continue;
             };
@@ -62,9 +63,9 @@ impl Plan<'_> {
         self.races = races;
     }
 
-    /// The replacements of pods of one StatefulSet whose evictions can happen in any order, one of them after the pod of
-    /// another was made again.
-    fn races_of(&self, pods: &[Replaced<'_>]) -> Vec<Vec<PodIndex>> {
+    /// Groups of replacements of one StatefulSet whose evictions can happen in any order, so that one is
+    /// evicted after another was already recreated.
+    fn races_of(&self, pods: &[EvictedOrdinal<'_>]) -> Vec<Vec<PodIndex>> {
         let mut together: BTreeMap<_, Vec<&Eviction>> = BTreeMap::new();
         for (_, eviction) in pods.iter().filter(|(_, eviction)| eviction.is_by_taint) {
             together.entry((eviction.stage, eviction.at)).or_default().push(eviction);
@@ -84,7 +85,7 @@ impl Plan<'_> {
         together.values().map(replacements).collect()
     }
 
-    /// The order of evictions in one course, where it is left to chance.
+    /// A random order of evictions for one simulated run, where the order is not determined.
     pub(crate) fn eviction_rounds(&self, random: &mut Random) -> EvictionRounds {
         let mut rounds = EvictionRounds::default();
         for race in &self.races {
@@ -100,10 +101,10 @@ impl Plan<'_> {
     }
 }
 
-impl World<'_, '_> {
-    /// Whether a StatefulSet does not make a pod yet, because a pod before it is not ready.
+impl Simulation<'_, '_> {
+    /// True if the StatefulSet does not create the pod yet, because a pod with a lower ordinal is not ready.
     // upstream v1.36, v1.37 StatefulSet controller processReplica
-    pub(crate) fn is_early(&self, pod: PodIndex) -> bool {
+    pub(crate) fn waits_for_predecessors(&self, pod: PodIndex) -> bool {
         let Some(entry) = self.plan.tables.pods.get(pod) else { return false };
         let is_bound = |pod: PodIndex| matches!(self.pods.get(pod), Some(PodState::Bound(_)));
         // Later, all evictions have happened.
@@ -117,7 +118,7 @@ impl World<'_, '_> {
     }
 }
 
-/// The StatefulSet of a pod with that name, and its number there.
+/// Splits a pod name into the name of its StatefulSet and the ordinal.
 fn set_and_ordinal(name: &str) -> Option<(&str, u64)> {
     let (set, ordinal) = name.rsplit_once('-')?;
     Some((set, ordinal.parse().ok()?))

@@ -1,10 +1,10 @@
-//! The pods and claims that courses move, numbered and read once.
+//! All pods and claims that can exist in a simulated run, with their indices.
 //!
-//! Every pod and claim that can exist in some course has its number from the start: those of the state, those given, and
-//! those that controllers will make. A claim that is generated for a pod has the place of that pod's reference, so a pod
-//! that is made again uses it again.
+//! Every pod and claim has an index from the start: those of the state, the given ones, and those that controllers
+//! will create. A claim that is generated for a pod belongs to the reference in the pod, so a recreated pod uses it
+//! again.
 
-use crate::held::Held;
+use crate::held::ClaimAllocation;
 use crate::nodes::{Catalog, PodId, PodSource};
 use crate::state::StoredObject;
 use foldhash::fast::RandomState;
@@ -14,13 +14,13 @@ use tollgate_api::profile::Version;
 use tollgate_api::view::{Claim, ClaimSpec, Consumer, PodClaims, RequestBody, SubRequest, View as _};
 use tollgate_document::doc::Value;
 
-/// The number of a pod.
+/// Index of a pod in [`Tables`].
 pub(crate) type PodIndex = usize;
 
-/// The number of a claim.
+/// Index of a claim in [`Tables`].
 pub(crate) type ClaimIndex = usize;
 
-/// The spec of a claim. Equal texts have the same number.
+/// The spec of a claim. Specs with equal text have the same number.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SpecEntry<'d> {
     pub(crate) version: Version,
@@ -29,7 +29,7 @@ pub(crate) struct SpecEntry<'d> {
 }
 
 impl<'d> SpecEntry<'d> {
-    /// What the requests and their alternatives ask for, in order.
+    /// All requests and their alternatives, in order.
     pub(crate) fn requests(self) -> impl Iterator<Item = RequestBody<'d>> {
         self.spec.devices().requests().iter().flat_map(move |request| {
             let alternatives = request.first_available().iter().map(SubRequest::body);
@@ -38,76 +38,78 @@ impl<'d> SpecEntry<'d> {
     }
 }
 
-/// A pod.
+/// A pod that can exist in a simulated run.
 #[derive(Debug)]
 pub(crate) struct PodEntry<'d> {
     pub(crate) namespace: &'d str,
-    /// The name, or what is known of it.
+    /// Name of the pod, or a placeholder if the name is generated.
     pub(crate) name: String,
     pub(crate) spec: Value<'d>,
     pub(crate) needs: PodId,
-    /// How it counts on its node while it is being deleted, if it can be evicted and is not gone at once.
+    /// Catalog entry with which the pod counts on its node during deletion. Used if the pod can be evicted
+    /// and has a grace period.
     pub(crate) terminating: PodId,
-    /// The claims of the pod, in its order.
+    /// The claims in the pod's spec, in order.
     pub(crate) references: Vec<ClaimReference<'d>>,
-    /// The claim that the scheduler makes for extended resources.
+    /// The claim that the scheduler creates for extended resources.
     pub(crate) extended: ClaimIndex,
-    /// The place of the pod among those that are followed.
-    pub(crate) followed: Option<usize>,
+    /// Index of the pod among the reported pods.
+    pub(crate) tracked: Option<usize>,
     pub(crate) controller: Controller,
-    /// Those that must be bound before a controller makes this pod.
+    /// Pods that must be bound before a controller creates this pod.
     pub(crate) after: Vec<Predecessor>,
 }
 
-/// A pod that must be bound before another is made, after the pod of the state that it replaces.
+/// A pod that must be bound before another pod is created, preceded by the pod of the initial state that it
+/// replaces.
 pub(crate) type Predecessor = (Option<PodIndex>, PodIndex);
 
-/// A claim that a pod refers to.
+/// A claim that a pod references.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ClaimReference<'d> {
     pub(crate) reference: &'d str,
-    /// `None` if the pod does without one: no claim was generated.
+    /// `None` if no claim was generated for the pod.
     pub(crate) claim: Option<ClaimIndex>,
-    /// The template that the claim is generated from.
+    /// The ResourceClaimTemplate from which the claim is generated.
     pub(crate) template: Option<&'d str>,
 }
 
-/// Who makes a pod again after it was evicted.
+/// The controller that recreates a pod after an eviction.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Controller {
-    /// Nobody.
+    /// No controller.
     None,
-    /// One that does so as soon as the pod is being deleted, such as a ReplicaSet.
+    /// A controller that recreates the pod as soon as its deletion starts, such as a ReplicaSet.
     AtOnce,
-    /// One that does so after the pod is gone, such as a StatefulSet.
+    /// A controller that recreates the pod after it is gone, such as a StatefulSet.
     WhenGone,
-    /// A Job, by its place, which does so until too many of its pods have failed.
+    /// A Job, by index. It recreates pods until too many have failed.
     Job(usize),
-    /// A controller of a kind that is not modelled.
+    /// A kind of controller that is not simulated.
     Unknown(String),
 }
 
-/// A claim.
+/// A claim that can exist in a simulated run.
 #[derive(Debug)]
 pub(crate) struct ClaimEntry<'d> {
     pub(crate) name: String,
-    /// It was made for a pod, or will be.
+    /// True if the claim is generated from a template for a pod.
     pub(crate) is_generated: bool,
-    /// What the state has.
+    /// The claim in the initial state, if it exists there.
     pub(crate) stored: Option<StoredClaim<'d>>,
 }
 
-/// A claim as the state has it.
+/// A claim of the initial state.
 #[derive(Clone, Debug)]
 pub(crate) struct StoredClaim<'d> {
     pub(crate) spec: SpecEntry<'d>,
-    pub(crate) allocation: Option<Arc<Held<'d>>>,
-    /// The uids of `status.reservedFor`.
+    pub(crate) allocation: Option<Arc<ClaimAllocation<'d>>>,
+    /// UIDs in `status.reservedFor`.
     pub(crate) reserved: Vec<&'d str>,
     pub(crate) is_deleting: bool,
 }
 
-/// All of them.
+/// All pods and claims that can exist in a simulated run.
 #[derive(Default, Debug)]
 pub(crate) struct Tables<'d> {
     pub(crate) pods: Vec<PodEntry<'d>>,
@@ -119,21 +121,21 @@ pub(crate) struct Tables<'d> {
 }
 
 impl<'d> Tables<'d> {
-    /// The spec of a claim or a template.
+    /// Adds the spec of a claim or template.
     pub(crate) fn spec(&mut self, version: Version, spec: ClaimSpec<'d>) -> SpecEntry<'d> {
         let next = u32::try_from(self.specs.len()).unwrap_or(u32::MAX);
         let text = format!("{}\0{}", version.name(), spec.json().raw_json());
         SpecEntry { version, spec, number: *self.specs.entry(text).or_insert(next) }
     }
 
-    /// A number for a claim spec that is not written in any object.
+    /// Assigns a number to a claim spec that no object contains.
     pub(crate) fn new_spec_number(&mut self) -> u32 {
         let next = u32::try_from(self.specs.len()).unwrap_or(u32::MAX);
         self.specs.insert(format!("\0{next}"), next);
         next
     }
 
-    /// The claim of that name, which need not exist yet.
+    /// Index of the claim with this name, which need not exist yet.
     pub(crate) fn claim(&mut self, namespace: &'d str, name: &'d str) -> ClaimIndex {
         let next = self.claims.len();
         let claim = *self.claims_by_name.entry((namespace, name)).or_insert(next);
@@ -144,7 +146,7 @@ impl<'d> Tables<'d> {
         claim
     }
 
-    /// Reads a claim of the state.
+    /// Adds a claim of the initial state.
     pub(crate) fn add_stored_claim(&mut self, object: StoredObject<'d>) {
         let index = self.claim(object.namespace(), object.name());
         let claim = Claim::of(object.value);
@@ -152,7 +154,7 @@ impl<'d> Tables<'d> {
         let metadata = object.value.get("metadata");
         let stored = StoredClaim {
             spec,
-            allocation: Held::from_status(claim.status()).map(Arc::new),
+            allocation: ClaimAllocation::from_status(claim.status()).map(Arc::new),
             reserved: claim.status().reserved_for().iter().map(Consumer::uid).collect(),
             is_deleting: metadata.get("deletionTimestamp").exists(),
         };
@@ -172,7 +174,7 @@ impl<'d> Tables<'d> {
         self.claims.len() - 1
     }
 
-    /// Adds a pod. `status` is that of a stored pod: it names the claims that were generated before.
+    /// Adds a pod. `status` is that of an existing pod and names the claims that were generated for it.
     pub(crate) fn add_pod(
         &mut self,
         catalog: &mut Catalog<'d>,
@@ -215,7 +217,7 @@ impl<'d> Tables<'d> {
             terminating: needs,
             references,
             extended,
-            followed: None,
+            tracked: None,
             controller: Controller::None,
             after: Vec::new(),
         });
@@ -224,7 +226,7 @@ impl<'d> Tables<'d> {
 }
 
 impl PodEntry<'_> {
-    /// Every claim that the pod can have.
+    /// All claims that the pod can use.
     pub(crate) fn claims(&self) -> impl Iterator<Item = ClaimIndex> {
         self.references.iter().filter_map(|reference| reference.claim).chain([self.extended])
     }

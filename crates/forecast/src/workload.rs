@@ -1,25 +1,25 @@
-//! The workload that a pod belongs to: the object that a person wrote, such as a Deployment.
+//! Finds the workload of a pod: the object that a user wrote, such as a Deployment.
 //!
-//! Owners are followed by the owner references that are marked `controller: true`, because only a controller replaces a
-//! pod. Labels are not read.
+//! Only owner references with `controller: true` are followed, because only a controller replaces a pod. Labels are
+//! not read.
 //!
-//! Invariant: the last owner that is known by name is the answer. An owner that the state does not have ends the search,
-//! and so does one of the same name with another uid: that owner was deleted and made anew, and controls nothing here.
+//! Invariant: the result is the last owner that is known by name. The search ends at an owner that the state does not
+//! contain, or that has another UID, because then the original owner was deleted.
 
 use crate::state::{ObjectKind, State, StoredObject};
 use std::fmt;
 use tollgate_document::doc::Value;
 
-/// A pod has at most four owners above it: StatefulSet, leader pod, StatefulSet and LeaderWorkerSet. More of them are a
-/// circle, or made up.
+/// Maximum number of owners that are followed. Real pods have at most four: StatefulSet, leader pod,
+/// StatefulSet and LeaderWorkerSet.
 const MAX_OWNERS: usize = 8;
 
 /// The outermost controller of a pod.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Workload<'d> {
-    /// The kind as its owner reference or the object calls it, such as `Deployment`.
+    /// The kind in the owner reference or object, such as `Deployment`.
     pub kind: &'d str,
-    /// The namespace of the pod: owners are in the same one, or have none.
+    /// Namespace of the pod. Owners are in the same namespace or cluster-scoped.
     pub namespace: &'d str,
     pub name: &'d str,
 }
@@ -30,14 +30,14 @@ impl fmt::Display for Workload<'_> {
     }
 }
 
-/// The workload that an object of a namespace belongs to, such as a pod; `None` if nothing controls it.
+/// The workload of a pod or other namespaced object; `None` if it has no controller.
 pub fn workload_of<'d>(state: &State<'d>, object: StoredObject<'d>) -> Option<Workload<'d>> {
     let namespace = object.namespace();
     let (reference, _) = Owners::new(state, object).last()?;
     Some(Workload { kind: reference.get("kind").str(), namespace, name: reference.get("name").str() })
 }
 
-/// The controllers of an object that the state has, the closest first.
+/// The controllers of an object that the state contains, closest first.
 pub fn controllers_of<'s, 'd>(
     state: &'s State<'d>,
     object: StoredObject<'d>,
@@ -45,20 +45,21 @@ pub fn controllers_of<'s, 'd>(
     Owners::new(state, object).filter_map(|(_, owner)| owner)
 }
 
-/// The owner reference of an object's controller, which is missing if nothing controls it.
+/// The owner reference with `controller: true`; an absent value if there is none.
 pub fn controller_reference(object: Value<'_>) -> Value<'_> {
     let mut references = object.get("metadata").get("ownerReferences").items();
     let controller = references.find(|reference| reference.get("controller").bool() == Some(true));
     controller.unwrap_or(Value::absent())
 }
 
-/// The references to the controllers of an object, the closest first, with the object of each that the state has.
+/// Iterates over the owner references to controllers, closest first, each with its object if the state
+/// contains it.
 struct Owners<'s, 'd> {
     state: &'s State<'d>,
     namespace: &'d str,
-    /// The object whose controller is next; `None` at the end.
+    /// The object whose controller comes next; `None` at the end.
     owned: Option<Value<'d>>,
-    /// Owners that may follow.
+    /// Number of owners that may still follow.
     left: usize,
 }
 
@@ -67,7 +68,7 @@ impl<'s, 'd> Owners<'s, 'd> {
         Owners { state, namespace: object.namespace(), owned: Some(object.value), left: MAX_OWNERS }
     }
 
-    /// The object that an owner reference names, if the state has it.
+    /// The object of an owner reference, if the state contains it.
     fn object_of(&self, reference: Value<'d>) -> Option<(ObjectKind, StoredObject<'d>)> {
         let kind = ObjectKind::of(reference.get("apiVersion").str(), reference.get("kind").str())?;
         let (objects, name) = (self.state.of_kind(kind), reference.get("name").str());
@@ -99,7 +100,7 @@ mod tests {
     use crate::state::ObjectKind;
     use tollgate_document::doc;
 
-    /// An object and its controller, each with apiVersion, kind, name and uid.
+    /// An object and its controller as JSON, each given as apiVersion, kind, name and uid.
     fn object(own: [&str; 4], owner: Option<[&str; 4]>) -> String {
         let [api_version, kind, name, uid] = own;
         let owners = owner.map_or(String::new(), |[api_version, kind, name, uid]| {
@@ -126,7 +127,8 @@ mod tests {
     const ROLLOUT: [&str; 4] = ["argoproj.io/v1alpha1", "Rollout", "web", "10"];
     const NEW_REPLICA_SET: [&str; 4] = ["apps/v1", "ReplicaSet", "chat-7d9", "11"];
 
-    /// Objects after the pod, each with its owner; the workload; the controllers that the state has.
+    /// A test case: objects besides the pod, each with its owner; the expected workload; the expected
+    /// controllers.
     type Case<'c> = (&'c [([&'c str; 4], Option<[&'c str; 4]>)], Option<&'c str>, &'c [ObjectKind]);
 
     #[test]

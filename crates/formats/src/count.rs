@@ -1,11 +1,11 @@
 //! Counts in sentences: `1 pod`, `2 pods`. Only for nouns whose plural ends in `s`.
 
-/// `1 pod`, `2 pods`
+/// The number with its noun: `1 pod`, `2 pods`.
 pub fn counted(count: usize, noun: &str) -> String {
-    format!("{count} {noun}{}", ending(count))
+    format!("{count} {noun}{}", plural_suffix(count))
 }
 
 /// The ending of a noun after a count: none after 1, or `s`.
-pub fn ending(count: usize) -> &'static str {
+pub fn plural_suffix(count: usize) -> &'static str {
     if count == 1 { "" } else { "s" }
 }

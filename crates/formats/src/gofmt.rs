@@ -1,7 +1,7 @@
-//! Values as Go prints them: `%q`, `encoding/json` strings, raw JSON and numbers.
+//! Formats values as Go does: `%q`, `encoding/json` strings, raw JSON and numbers.
 //!
-//! Upstream's messages quote bad values in Go's notation, so ours must too, byte for byte. This is not a JSON
-//! writer for our own output and reads nothing back. Every function is total: any text has exactly one rendering.
+//! Upstream's messages quote invalid values in Go's notation, so Tollgate's messages must do so too, byte for byte.
+//! This is not a general JSON writer, and parses nothing. Every function accepts any text.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -19,7 +19,7 @@ pub fn head(text: &str, limit: usize) -> &str {
     text.get(..end).unwrap_or_default()
 }
 
-/// At most so many characters; an ellipsis stands for the rest.
+/// Truncates a text to at most `max_chars` characters, including an ellipsis.
 pub fn shorten(text: &str, max_chars: usize) -> Cow<'_, str> {
     match text.char_indices().nth(max_chars) {
         Some((end, _)) => Cow::Owned([text.get(..end).unwrap_or_default(), "…"].concat()),

@@ -11,7 +11,7 @@ use std::fmt::Write as _;
 
 pub use duration::{DurationError, parse_duration};
 
-/// A point in time.
+/// A point in time, as in Go.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Timestamp {
     /// Whole seconds since 1970-01-01T00:00:00Z.
@@ -29,7 +29,7 @@ impl Timestamp {
         parse(text)
     }
 
-    /// Whether this is Go's zero time.
+    /// True for Go's zero time.
     pub fn is_zero(self) -> bool {
         self == Self::ZERO
     }
@@ -103,7 +103,7 @@ const LAYOUT: &str = "2006-01-02T15:04:05Z07:00";
 /// Bytes of a text that messages show.
 const MAX_SHOWN_BYTES: usize = 16 << 10;
 
-/// Why a text is not a time.
+/// Why a text is not a valid time.
 enum TimeError<'a> {
     /// The rest does not match an element of the layout.
     Shape { rest: &'a [u8], element: &'static str },
@@ -194,8 +194,8 @@ fn read_two_digits<'a>(rest: &mut &'a [u8], element: &'static str) -> Result<i64
     Err(TimeError::Shape { rest, element })
 }
 
-/// Reads an hour of one or two digits: the only element that Go lets be a single digit, because its `15` also reads
-/// `3PM`-style hours.
+/// Reads an hour of one or two digits. Go accepts a single digit only for hours, because its layout `15` also
+/// reads `3PM`-style hours.
 fn read_hour<'a>(rest: &mut &'a [u8]) -> Result<i64, TimeError<'a>> {
     let (hour, after) = match *rest {
         [a, b, after @ ..] if two_digit_number(*a, *b).is_some() => (two_digit_number(*a, *b), after),

@@ -27,11 +27,11 @@ pub type Problem = Cow<'static, str>;
 pub enum Unit {
     /// Up to 1.34, and for object names later too.
     Characters,
-    /// From 1.35 for label keys and values.
+    /// Length in bytes, as in 1.35 and later for label keys and values.
     Bytes,
 }
 
-/// How a release begins the text about a label key of three or more parts.
+/// The first word of the error for a label key with more than one slash, which depends on the release.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum KeyWord {
     /// `a qualified name …`, up to 1.34.
@@ -99,7 +99,7 @@ pub fn split_prefix(value: &str) -> (Option<&str>, &str) {
     }
 }
 
-/// Whether `value` is a DNS-1123 subdomain, of any length.
+/// True if `value` is a DNS-1123 subdomain, of any length.
 pub fn is_subdomain(value: &str) -> bool {
     shapes::is_subdomain(value)
 }
@@ -169,7 +169,7 @@ pub fn path_segment_prefix(value: &str, report: &mut dyn FnMut(Problem)) {
     }
 }
 
-/// Whether 1.34 to 1.36 accept an extended resource name; the refusal is [`EXTENDED_RESOURCE`].
+/// True if Kubernetes 1.34 to 1.36 accept an extended resource name. The error text is [`EXTENDED_RESOURCE`].
 ///
 /// upstream v1.36 `IsExtendedResourceName`
 pub fn is_extended_resource_name(value: &str) -> bool {
@@ -207,10 +207,10 @@ const LABEL_MAX: usize = 63;
 const SUBDOMAIN_MAX: usize = 253;
 /// The domain of Kubernetes' own resources.
 const KUBERNETES: &str = "kubernetes.io/";
-/// What a quota puts before the name of an extended resource.
+/// Prefix of extended resource names in quotas.
 const REQUESTS: &str = "requests.";
 
-/// Whether `requests.` + `value` is a label key with a prefix, found without building it.
+/// True if `requests.` + `value` is a label key with a prefix, checked without building it.
 fn is_quota_key(value: &str) -> bool {
     value.split_once('/').is_some_and(|(prefix, name)| {
         prefix.len() + REQUESTS.len() <= SUBDOMAIN_MAX

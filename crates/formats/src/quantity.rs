@@ -25,14 +25,14 @@ pub struct Quantity<'a> {
     text: Option<&'a str>,
 }
 
-/// Why a text is no quantity.
+/// Why a text is not a valid quantity.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ParseError {
     /// The text does not have the shape of a quantity.
     FormatWrong,
-    /// There is no such suffix.
+    /// The suffix is unknown.
     Suffix,
-    /// There is no digit.
+    /// The text contains no digit.
     Numeric,
 }
 
@@ -49,11 +49,12 @@ enum Format {
 enum Amount {
     /// `value` times `10^scale`.
     Int { value: i64, scale: i32 },
-    /// `places` is how many decimal places upstream's number carries; the number itself never has more.
+    /// A decimal number. `places` is the number of decimal places in upstream's representation; the number
+    /// has at most as many.
     Decimal { number: Decimal, places: u32 },
 }
 
-/// How many decimal places a sum or an exact text may have. Upstream has no limit and takes minutes instead.
+/// Maximum number of decimal places of a sum or an exact text. Upstream has no limit, but takes minutes.
 const MAX_PLACES: u32 = 1024;
 
 impl ParseError {
@@ -89,8 +90,8 @@ impl<'a> Quantity<'a> {
         }
     }
 
-    /// The amount as a plain decimal with all the places it was written with: `1000m` is `1.000`. 1.37 tells valid
-    /// values apart by this text. Beyond a thousand zeros the exponent stays.
+    /// The amount as a plain decimal with all written places: `1000m` is `1.000`. Kubernetes 1.37 compares
+    /// valid values by this text. With more than a thousand zeros, the exponent is kept.
     pub fn exact_text(&self) -> String {
         let places = self.places();
         self.with_view(|view| {
@@ -160,17 +161,17 @@ impl<'a> Quantity<'a> {
         }
     }
 
-    /// Whether the amount is zero, however it is written.
+    /// True if the amount is zero, in any notation.
     pub fn is_zero(&self) -> bool {
         self.sign() == 0
     }
 
-    /// Whether the amount is no whole number. `1.0` is one.
+    /// True if the amount is not a whole number. `1.0` is one.
     pub fn is_fractional(&self) -> bool {
         self.with_view(|view| view.split(0).2)
     }
 
-    /// Whether the amount is a whole number of thousandths that an `int64` holds.
+    /// True if the amount is a whole number of thousandths that fits into an `int64`.
     pub fn fits_milli(&self) -> bool {
         self.with_view(|view| {
             let (_, _, inexact) = view.split(-3);
@@ -180,15 +181,15 @@ impl<'a> Quantity<'a> {
         })
     }
 
-    /// Whether the amount is larger than the largest `int64`.
+    /// True if the amount is larger than the largest `int64`.
     pub fn exceeds_i64(&self) -> bool {
         let mut buffer = Buffer::default();
         let most = View::of_int(i64::MAX, 0, &mut buffer);
         self.with_view(|view| view.compare(most).is_gt())
     }
 
-    /// The sum, in the format of `self` (of `other` when `self` is zero). `None` when the sum has more places than
-    /// anyone can mean, as in `1e2000000000` plus `1`.
+    /// The sum, in the format of `self` (of `other` if `self` is zero). `None` if the sum has too many
+    /// decimal places, as in `1e2000000000` plus `1`.
     pub fn add(&self, other: &Quantity<'_>) -> Option<Quantity<'static>> {
         let number = self.with_view(|a| other.with_view(|b| a.add(b, MAX_PLACES)))?;
         let places = self.places().max(other.places());
@@ -212,7 +213,7 @@ impl<'a> Quantity<'a> {
         Quantity { amount: self.amount, format: self.format, text: None }
     }
 
-    /// How many decimal places upstream's number carries; 0 for whole units.
+    /// Number of decimal places in upstream's representation; 0 for whole units.
     fn places(&self) -> u32 {
         match &self.amount {
             Amount::Int { scale, .. } => u32::try_from(-i64::from(*scale)).unwrap_or(0),
@@ -252,7 +253,7 @@ impl PartialOrd for Quantity<'_> {
     }
 }
 
-/// By amount: `1` equals `1000m`, as in upstream's semantic comparison.
+/// Compares amounts: `1` equals `1000m`, as in upstream's semantic comparison.
 impl PartialEq for Quantity<'_> {
     fn eq(&self, other: &Self) -> bool {
         self.cmp(other).is_eq()

@@ -12,7 +12,7 @@ use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::ops::RangeInclusive;
 
-/// What replaces an unsafe character.
+/// Replacement for an unsafe character.
 const REPLACEMENT: char = '\u{fffd}';
 /// Commands of CI servers anywhere in a line: GitHub (old form), Azure Pipelines, TeamCity.
 const CI_COMMANDS: [&str; 3] = ["##[", "##vso[", "##teamcity["];

@@ -7,9 +7,10 @@ use serde::Serialize;
 use super::deadlines::Deadlines;
 use super::openreports::OpenReports;
 use super::totals::{Count, Totals};
-use super::{AuditRun, OPENREPORTS};
+use super::{AuditRun, HTML, OPENREPORTS};
 use crate::cli::console::Console;
 use crate::cli::outcome::{Failure, Tally};
+use crate::cli::picture::{self, StateSource};
 use crate::cli::to_json;
 use crate::report::{DocumentResult, Format, Piece, Report, Statistics, Summary};
 
@@ -19,6 +20,10 @@ pub(super) struct AuditReporter {
     report: Report,
     /// Collected, if that is the format.
     open_reports: Option<OpenReports>,
+    /// The JSON that a page draws and the time that the page is about, if that is the format.
+    drawn: Option<(String, String)>,
+    /// Where the objects come from.
+    pub(super) source: StateSource,
     summary: Summary,
     statistics: Statistics,
     totals: Totals,
@@ -71,7 +76,7 @@ impl AuditReporter {
         console: &mut Console,
     ) -> Result<AuditReporter, Failure> {
         let report = Report {
-            format: Format::parse(output).unwrap_or(Format::Text),
+            format: if output == HTML { Format::Json } else { Format::parse(output).unwrap_or(Format::Text) },
             profiles: run.engine.profiles.iter().map(|profile| profile.name).collect(),
             styled: console.styled,
             quiet: Console::is_quiet(),
@@ -81,7 +86,8 @@ impl AuditReporter {
             foldable: false,
         };
         let open_reports = (output == OPENREPORTS).then(|| OpenReports::new(&run.now, run.namespace));
-        if open_reports.is_none() {
+        let drawn = (output == HTML).then(|| (report.begin(), run.now.clone()));
+        if open_reports.is_none() && drawn.is_none() {
             console.write_all(report.begin().as_bytes())?;
         }
         let mut deadlines = Deadlines::default();
@@ -90,6 +96,8 @@ impl AuditReporter {
             report,
             deadlines,
             open_reports,
+            drawn,
+            source: StateSource::default(),
             summary: Summary::default(),
             statistics: Statistics::default(),
             totals: Totals::default(),
@@ -119,6 +127,9 @@ impl AuditReporter {
         self.report.close(&mut piece, entry.file, &own);
         if !piece.is_empty() {
             let is_first = !std::mem::replace(&mut self.started, true);
+            if let Some((json, _)) = &mut self.drawn {
+                return json.push_str(piece.text(is_first));
+            }
             let written = console.write_all(piece.text(is_first).as_bytes());
             if let Err(error) = written {
                 self.failure.get_or_insert(error.into());
@@ -147,7 +158,13 @@ impl AuditReporter {
             (None, Format::Json) => self.with_record()?,
             (None, _) => self.report.end(&self.summary, &self.statistics),
         };
-        console.write_all(text.as_bytes())?;
+        match self.drawn.take() {
+            Some((json, at)) => {
+                let page = self.source.page(&self.incomplete);
+                picture::write(tollgate_picture::pages::audit(&(json + &text), &at, &page), console)?;
+            }
+            None => console.write_all(text.as_bytes())?,
+        }
         if let Some(reports) = self.open_reports.as_ref().filter(|_| self.incomplete.is_empty()) {
             let command = reports.prune_command(&self.kubectl);
             console.note(&format!(

@@ -15,7 +15,7 @@ use crate::conformance::{Answer, Case, Corpus, Count, OwnAnswer, Refusal, Row, S
 use crate::files;
 use crate::report::record::{Json, list, record};
 
-/// What the table is about.
+/// The header of the table: server, profile and scope.
 pub(super) struct ReportHeader {
     context: Option<String>,
     server: String,
@@ -25,7 +25,7 @@ pub(super) struct ReportHeader {
     /// The gates are those that the server reports.
     gates_read: bool,
     namespace: String,
-    /// Updates in the corpus, which are not asked about.
+    /// Number of updates in the corpus, which are not sent.
     updates_not_asked: usize,
     /// Objects that could make an API server panic, which are not shipped.
     dangerous_not_shipped: usize,
@@ -48,7 +48,7 @@ impl ReportHeader {
     }
 }
 
-/// The table as text.
+/// Formats the table as text.
 pub(super) fn text(header: &ReportHeader, result: &RunResult) -> String {
     let mut out = String::new();
     let gates = if header.gates_read { "read from /metrics" } else { "not read from the API server" };
@@ -148,7 +148,7 @@ pub(super) struct Differing<'d> {
     pub(super) same: SameParts,
 }
 
-/// The file of `--out`.
+/// The file of `--out`, with the differences.
 #[derive(Debug)]
 pub(super) struct DifferenceFile {
     file: BufWriter<File>,

@@ -16,12 +16,12 @@ use tollgate_api::profile::ApiKind;
 
 /// Requests at once, so that a distant API server does not make the run long.
 const MAX_IN_FLIGHT: usize = 8;
-/// So many failures in a row end the run.
+/// Number of consecutive failures after which the run ends.
 const MAX_FAILURES: usize = 20;
-/// How often Ctrl-C is looked for.
+/// Interval for checking whether Ctrl-C was pressed.
 const CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
-/// What sending needs.
+/// Everything that is needed to send the cases.
 pub(super) struct Sender<'s> {
     pub(super) asked: &'s AskedServer,
     pub(super) judge: &'s Judge,
@@ -34,7 +34,7 @@ pub(super) struct Sender<'s> {
 pub(super) enum Ending {
     Complete,
     Interrupted,
-    /// The reason.
+    /// The reason for giving up.
     GivenUp(String),
 }
 
@@ -43,11 +43,11 @@ pub(super) enum Ending {
 pub(super) struct RunResult {
     pub(super) agreement: Agreement,
     pub(super) ending: Ending,
-    /// One message of each class that has no verdict.
+    /// One example message for each class of responses without a verdict.
     pub(super) examples: BTreeMap<&'static str, String>,
 }
 
-/// The state of a run.
+/// The state of a run in progress.
 struct Run<'r> {
     sender: &'r Sender<'r>,
     differences: &'r mut Option<DifferenceFile>,
@@ -177,7 +177,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Why the run is given up after this answer; `None` if it goes on.
+    /// The reason to end the run after this response; `None` to continue.
     fn reason_to_stop(&mut self, case: &Case, answer: &Answer) -> Option<String> {
         if *answer == Answer::Persisted {
             let (kind, id) = (case.kind.name(), &case.id);

@@ -13,12 +13,12 @@ pub(super) const MAX_WIDTH: usize = 100;
 const MIN_WIDTH: usize = 30;
 const CODE_INDENT: &str = "    ";
 
-/// How to render.
+/// Options for rendering a page.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Style {
     /// Columns of the terminal.
     pub(super) width: usize,
-    /// Colours may be used.
+    /// True if colors may be used.
     pub(super) styled: bool,
 }
 
@@ -107,7 +107,7 @@ struct Line {
     width: usize,
 }
 
-/// Wraps the text into lines of at most `width` columns; a longer word gets a line of its own.
+/// Wraps the text to `width` columns. A longer word gets its own line.
 fn wrap(text: &str, width: usize, style: Style) -> Vec<Line> {
     let mut lines: Vec<Line> = Vec::new();
     for word in words(text) {

@@ -23,7 +23,7 @@ use tollgate_document::source;
 use tollgate_engine::engine::Engine;
 use tollgate_engine::rules::RuleSet;
 
-/// One case in so many of the corpus is tried.
+/// One in this number of corpus cases is tested.
 const SAMPLE: usize = 23;
 
 fn engine() -> Engine {
@@ -97,7 +97,7 @@ fn to_yaml(value: Value<'_>, indent: usize, out: &mut String) {
     }
 }
 
-/// How many fixes there were, and how many of them were taken back.
+/// Number of fixes, and how many of them were reverted.
 #[derive(Default, Debug)]
 struct Counts {
     texts: usize,

@@ -13,11 +13,11 @@ use tollgate_document::finding::{Applicability, Edit};
 use tollgate_document::source::TextFix;
 use tollgate_engine::rules::{Level, Origin};
 
-/// A checked text.
+/// A checked text with its findings.
 #[derive(Debug)]
 pub(super) struct Judged {
     pub(super) findings: Vec<JudgedFinding>,
-    /// By object, in the order of the text.
+    /// The status of each object, in the order of the text.
     statuses: Vec<DocumentStatus>,
 }
 
@@ -31,12 +31,12 @@ pub(super) struct JudgedFinding {
     pub(super) rule: &'static str,
     pub(super) origin: Origin,
     pub(super) level: Level,
-    /// Its field, without the numbers of list items: those change when an item goes.
+    /// Path of the field without list indices, which change when an item is removed.
     pub(super) place: String,
-    /// Its field, with the numbers of list items.
+    /// Path of the field with list indices.
     pub(super) field: String,
     pub(super) fix: Option<TextFix>,
-    /// The edits by field.
+    /// The edits of the fix, by field.
     pub(super) edits: Vec<Edit>,
 }
 
@@ -54,7 +54,7 @@ impl Judged {
         judged
     }
 
-    /// How many findings there are for each object, rule and place.
+    /// Number of findings by object, rule and path.
     fn count_by_key(&self) -> HashMap<(usize, &'static str, &str), usize> {
         let mut counts = HashMap::new();
         for finding in &self.findings {
@@ -82,7 +82,7 @@ impl JudgedFinding {
         }
     }
 
-    /// Object, rule and place, which stay the same when other list items are removed.
+    /// Object, rule and path without indices, which do not change when other list items are removed.
     fn key(&self) -> (usize, &'static str, &str) {
         (self.object, self.rule, &self.place)
     }
@@ -123,7 +123,7 @@ pub(super) fn is_kept_valid(before: &Judged, after: &Judged) -> bool {
     before.statuses.len() == after.statuses.len() && before.statuses.iter().zip(&after.statuses).all(is_kept)
 }
 
-/// True if all findings in `applied` are gone, and new ones are only those that the mistakes had hidden.
+/// True if all findings in `applied` are gone, and new findings are only those that the mistakes had hidden.
 pub(super) fn is_better(before: &Judged, after: &Judged, applied: &[&JudgedFinding]) -> bool {
     if !is_kept_valid(before, after) {
         return false;

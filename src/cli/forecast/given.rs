@@ -127,6 +127,12 @@ impl GivenTexts {
         inputs.iter().map(read).collect::<Result<_, Failure>>().map(GivenTexts)
     }
 
+    /// Texts that were read already, each with its name.
+    #[cfg(feature = "ui")]
+    pub(super) fn of(texts: Vec<(String, String)>) -> GivenTexts {
+        GivenTexts(texts)
+    }
+
     /// Parses the texts. A file without objects is an error, because a forecast without them looks the same.
     pub(super) fn documents(&self) -> Result<GivenDocuments<'_>, Failure> {
         let mut found = Vec::new();

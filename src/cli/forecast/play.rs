@@ -1,12 +1,43 @@
 //! Plays the courses of a plan on the available cores.
 //!
+//! Whoever no longer wants the result can end the work early ([`stop_when`]): a plan of a large cluster plays for
+//! seconds, and is made of many forecasts.
+//!
 //! Invariant: the forecast does not depend on the number of cores, nor on which of them was faster.
 
+use std::cell::RefCell;
 use std::num::{NonZeroU32, NonZeroUsize};
-use std::sync::mpsc;
+use std::panic::resume_unwind;
+#[cfg(feature = "ui")]
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, mpsc};
 use std::thread;
 
 use tollgate_forecast::{Forecast, Plan};
+
+/// Says whether nobody wants the result any more.
+pub(in crate::cli) type StopFn = Arc<dyn Fn() -> bool + Send + Sync>;
+
+/// The payload with which [`play`] unwinds if it is stopped.
+struct Stopped;
+
+thread_local! {
+    static STOP: RefCell<Option<StopFn>> = const { RefCell::new(None) };
+}
+
+/// Does work on this thread that is given up when `stop` says so and the next course of a forecast is due. `None` if it
+/// was given up. It unwinds, so that nothing between here and the courses needs to know of it.
+#[cfg(feature = "ui")]
+pub(in crate::cli) fn stop_when<T>(stop: StopFn, work: impl FnOnce() -> T) -> Option<T> {
+    STOP.set(Some(stop));
+    let done = catch_unwind(AssertUnwindSafe(work));
+    STOP.set(None);
+    match done {
+        Ok(done) => Some(done),
+        Err(panic) if panic.is::<Stopped>() => None,
+        Err(panic) => resume_unwind(panic),
+    }
+}
 
 /// Plays that many courses and puts them together, each as soon as it is played: only what is the same in several of
 /// them is kept.
@@ -15,14 +46,22 @@ pub(in crate::cli) fn play(plan: &Plan<'_>, samples: NonZeroU32) -> Forecast {
     let cores = thread::available_parallelism().map_or(1, NonZeroUsize::get);
     let threads = u32::try_from(cores).unwrap_or(u32::MAX).min(samples);
     let (played, courses) = mpsc::sync_channel(1);
+    let stop = STOP.with_borrow(Clone::clone);
+    let is_stopped = || stop.as_ref().is_some_and(|stop| stop());
+    if is_stopped() {
+        resume_unwind(Box::new(Stopped));
+    }
     thread::scope(|scope| {
         let play_every = |first: u32| {
             let numbers = (first..samples).step_by(threads as usize);
-            let played = played.clone();
+            let (played, is_stopped) = (played.clone(), &is_stopped);
             scope.spawn(move || {
                 let mut player = plan.player();
                 // Nobody listens any more after another thread has failed.
-                numbers.map(|number| player.play(number)).all(|course| played.send(course).is_ok())
+                numbers
+                    .take_while(|_| !is_stopped())
+                    .map(|number| player.play(number))
+                    .all(|course| played.send(course).is_ok())
             })
         };
         let running: Vec<_> = (0..threads).map(play_every).collect();
@@ -31,8 +70,11 @@ pub(in crate::cli) fn play(plan: &Plan<'_>, samples: NonZeroU32) -> Forecast {
         for thread in running {
             // A bug is reported as one, whichever thread has it.
             if let Err(panic) = thread.join() {
-                std::panic::resume_unwind(panic);
+                resume_unwind(panic);
             }
+        }
+        if is_stopped() {
+            resume_unwind(Box::new(Stopped));
         }
         forecast
     })

@@ -5,9 +5,10 @@
 
 use super::{Arguments, GroupBy};
 use crate::cli::console::Console;
-#[cfg(feature = "online")]
+#[cfg(feature = "cluster")]
 use crate::cli::live;
 use crate::cli::outcome::{Failure, Tally};
+use crate::cli::picture::StateSource;
 use crate::cli::state::{self, DumpOmissions, Inventory, MAY_BE_INCOMPLETE, StateObjects, StateTexts};
 use crate::files::{self, MAX_FILE};
 use tollgate_api::profile::Profile;
@@ -38,9 +39,10 @@ impl Arguments {
         let (snapshot, inventory, texts) = state::read_for_impact(&self.state.paths, needs_attributes)?;
         let texts = self.needs_objects(&inventory).then_some(texts);
         let profiles = self.release.dump_profiles(&inventory, console)?;
+        let source = StateSource::of(&self.state.paths, &inventory, &self.release)?;
         let omissions = inventory.omissions(self.state.assume_complete);
         let omissions = self.check_completeness(omissions, tally, console);
-        Ok(ClusterInput { snapshot, omissions, profiles, texts, listed: None, unlisted: Vec::new() })
+        Ok(ClusterInput { snapshot, omissions, profiles, texts, listed: None, unlisted: Vec::new(), source })
     }
 
     /// True if a given rule may select devices by class or expression, so that the state must contain their attributes.
@@ -81,10 +83,12 @@ pub(super) struct ClusterInput {
     pub(super) listed: Option<StateObjects<'static>>,
     /// What decides where evicted pods go, but could not be listed in the running cluster.
     pub(super) unlisted: Vec<String>,
+    /// Where the state comes from.
+    pub(super) source: StateSource,
 }
 
 /// Reads the running cluster.
-#[cfg(feature = "online")]
+#[cfg(feature = "cluster")]
 fn read_live(
     arguments: &Arguments,
     needs_attributes: bool,
@@ -107,10 +111,12 @@ fn read_live(
         tally.unreadable += read.failures;
         (Some(read.objects), read.missing)
     });
-    Ok(ClusterInput { snapshot, omissions: omissions.failures, profiles, texts: None, listed, unlisted })
+    let source = StateSource::of(&[], &Inventory::default(), &arguments.release)?;
+    let omissions = omissions.failures;
+    Ok(ClusterInput { snapshot, omissions, profiles, texts: None, listed, unlisted, source })
 }
 
-#[cfg(not(feature = "online"))]
+#[cfg(not(feature = "cluster"))]
 fn read_live(_: &Arguments, _: bool, _: &mut Tally, _: &mut Console) -> Result<ClusterInput, Failure> {
     Err(crate::cli::shared::state_is_required())
 }

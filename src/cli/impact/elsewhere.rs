@@ -4,9 +4,10 @@
 
 use super::ImpactReporter;
 use super::limits::Limits;
+use crate::cli::capacity;
 use crate::cli::forecast::{CheckedLimits, of_changes, stored, summary_of_evicted};
 use tollgate_api::profile::Profile;
-use tollgate_document::doc::Value;
+use tollgate_document::doc::{self, Doc, Value};
 use tollgate_forecast::{Forecast, ObjectKind, State};
 use tollgate_formats::gotime::Timestamp;
 
@@ -74,6 +75,18 @@ impl ImpactReporter<'_> {
         let mut omissions = self.omissions.clone();
         omissions.extend(self.unlisted.iter().filter(|why| !self.omissions.contains(why)).cloned());
         Elsewhere::of(changes, self.state, (profile, at), &omissions, assume_complete)
+    }
+
+    /// The devices of each class before and after changes, for a page; `None` if it is not known where pods go.
+    pub(super) fn capacity(
+        &self,
+        changes: &[&str],
+        elsewhere: Option<&Elsewhere>,
+        profile: &Profile,
+    ) -> Option<String> {
+        let elsewhere = elsewhere.filter(|elsewhere| elsewhere.missing.is_empty())?;
+        let docs: Vec<Doc<'_>> = changes.iter().filter_map(|json| doc::parse(json).ok()).collect();
+        Some(capacity::after_forecast(self.state?, &docs, &elsewhere.forecast, profile))
     }
 
     /// Reports the pods that stay Pending beyond the limit of `--max`.

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use super::{Arguments, denials, patch, print_denials, replacement};
 use crate::cli::console::Console;
 use crate::cli::outcome::{Failure, Tally};
+use crate::cli::shared::ReportOutput;
 use crate::cli::state::{Inventory, MAX_STATE};
 use crate::files::{self, Input};
 use tollgate_api::profile;
@@ -56,6 +57,10 @@ pub(super) fn report(arguments: &Arguments, console: &mut Console) -> Result<Oth
     report.remaining = subjects.len() - subjects.iter().filter(is_other_api).count();
     if report.remaining == subjects.len() {
         return Ok(report);
+    }
+    if arguments.output == ReportOutput::Html {
+        let message = "-o html is not available for a ResourceSlicePatch or FoundationDBCluster; use `-o text` or `-o json`";
+        return Err(Failure::Usage(message.to_owned()));
     }
     if arguments.state.paths.is_empty() {
         let message =

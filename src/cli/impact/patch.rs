@@ -9,8 +9,8 @@ use super::limits::Extent;
 use super::{Arguments, Assessment, assess, json, text};
 use crate::cli::console::Console;
 use crate::cli::outcome::Failure;
+use crate::cli::shared::ReportOutput;
 use crate::cli::to_json;
-use crate::cli::version::Output;
 use crate::report::record::{list, record};
 use tollgate_api::profile::{Profile, Version};
 use tollgate_api::view::{Slice, SlicePatch, View as _};
@@ -70,7 +70,7 @@ pub(super) fn report(
     let extent = Extent::of_all(&assessments, devices.len());
     let extent = Extent { is_upper_bound: is_upper_bound || extent.is_upper_bound, ..extent };
     match arguments.output {
-        Output::Json => {
+        ReportOutput::Json => {
             let slices = assessments
                 .iter()
                 .map(|assessment| json::impact_record(assessment, omissions, arguments.limit));
@@ -92,7 +92,7 @@ pub(super) fn report(
             };
             writeln!(console, "{}", to_json(&record)?)?;
         }
-        Output::Text => {
+        ReportOutput::Text | ReportOutput::Html => {
             let mut out = patch_text(name, profile.name, now, &devices, is_upper_bound);
             for assessment in &assessments {
                 out.push('\n');

@@ -5,7 +5,7 @@ use std::io::Write as _;
 use super::Arguments;
 use crate::cli::console::Console;
 use crate::cli::outcome::Failure;
-use crate::cli::version::Output;
+use crate::cli::shared::ReportOutput;
 use crate::cli::{table, to_json};
 use crate::report::record::{list, record};
 use tollgate_api::view::{FoundationDbCluster, View as _};
@@ -54,7 +54,7 @@ pub(super) fn report(
     });
     let (name, namespace) = (cluster.metadata().name(), cluster.metadata().namespace());
     match arguments.output {
-        Output::Json => {
+        ReportOutput::Json => {
             let groups = forecast.groups.iter().map(|group| {
                 record! {
                     "id": group.id,
@@ -77,7 +77,9 @@ pub(super) fn report(
             };
             writeln!(console, "{}", to_json(&line)?)?;
         }
-        Output::Text => console.write_text(&forecast_text(name, now, &forecast))?,
+        ReportOutput::Text | ReportOutput::Html => {
+            console.write_text(&forecast_text(name, now, &forecast))?
+        }
     }
     Ok(())
 }

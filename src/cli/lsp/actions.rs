@@ -15,7 +15,7 @@ use tollgate_engine::rules::Origin;
 
 const QUICK_FIX: &str = "quickfix";
 const FIX_ALL: &str = "source.fixAll.tollgate";
-/// What the server can do, for `initialize`.
+/// The kinds of code actions that the server announces in `initialize`.
 pub(super) const KINDS: [&str; 2] = [QUICK_FIX, FIX_ALL];
 
 /// A document as code actions see it.

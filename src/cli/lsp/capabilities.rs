@@ -1,4 +1,4 @@
-//! What the server can do, as `initialize` answers it, and what it asks the client for.
+//! The capabilities that the server announces in `initialize`, and those that it needs from the client.
 
 use serde_json::value::RawValue;
 

@@ -21,7 +21,7 @@ enum ItemKind {
     EnumMember = 20,
 }
 
-/// An item before it has its place.
+/// A completion item without its sort position.
 struct Candidate {
     label: String,
     kind: ItemKind,
@@ -159,7 +159,8 @@ fn value_words(cursor: &Cursor<'_>, shape: Shape, vocabulary: &Vocabulary<'_>) -
     vocabulary.words(shape).into_iter().map(candidate).collect()
 }
 
-/// The values of `apiVersion` or `kind` (the `key`) that fit the other one; all of them if none fits.
+/// The values of `apiVersion` or `kind` (`key`) that are compatible with the other one; all values if none
+/// is.
 fn object_words(cursor: &Cursor<'_>, key: &str, vocabulary: &Vocabulary<'_>) -> Vec<Candidate> {
     let objects = vocabulary.objects();
     let Some(container) = cursor.containers.last() else { return Vec::new() };
@@ -189,7 +190,8 @@ fn object_words(cursor: &Cursor<'_>, key: &str, vocabulary: &Vocabulary<'_>) -> 
     found
 }
 
-/// The bytes of the rule name at the cursor in `# tollgate: allow(rule, ru‸`; `None` outside of such a comment.
+/// The byte range of the rule name at the cursor in `# tollgate: allow(rule, ru‸`; `None` outside of such a
+/// comment.
 fn rule_in_comment(text: &str, cursor: &Cursor<'_>, at: usize) -> Option<Range<usize>> {
     let before = text.get(cursor.word.start..at)?;
     let list = before.find("tollgate:")?;

@@ -1,8 +1,9 @@
-//! Where the cursor is in a document: inside of which keys and lists, on a key or on a value.
+//! Finds the position of the cursor in a document: the enclosing keys and lists, and whether it is on a key or on a
+//! value.
 //!
-//! A text being typed is broken most of the time, so this does not parse it: it goes by indentation in block style and
-//! by brackets in flow style and JSON, and gives up nothing because of a line that it does not understand. It checks
-//! nothing; a wrong answer costs a wrong suggestion.
+//! A text being typed is invalid most of the time, so it is not parsed: the position follows from the indentation in
+//! block style and from brackets in flow style and JSON, and lines that are not understood are skipped. A wrong
+//! result only causes a wrong suggestion.
 //!
 //! Invariant: never panics, time is linear in the document, whatever the text is.
 
@@ -12,16 +13,16 @@ mod tests;
 
 use std::ops::Range;
 
-/// How a container is reached from the one around it.
+/// The step from a container to the value that contains the cursor.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Step<'t> {
-    /// The value of a key.
+    /// The value of this key.
     Key(&'t str),
     /// An item of a list.
     Item,
 }
 
-/// What the cursor is on.
+/// The syntactic element at the cursor.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Place<'t> {
     /// A key, or an item without keys.
@@ -30,11 +31,11 @@ pub(super) enum Place<'t> {
     Value(&'t str),
     /// A comment.
     Comment,
-    /// Text that means nothing here: a block scalar.
+    /// Text without completions, such as a block scalar.
     Nowhere,
 }
 
-/// Where the cursor is.
+/// The position of the cursor in the document.
 #[derive(Debug)]
 pub(super) struct Cursor<'t> {
     pub(super) place: Place<'t>,
@@ -42,7 +43,7 @@ pub(super) struct Cursor<'t> {
     pub(super) word: Range<usize>,
     /// The document is JSON: keys and strings are quoted.
     pub(super) is_json: bool,
-    /// From the outermost to the one that the cursor is in.
+    /// The containers around the cursor, outermost first.
     pub(super) containers: Vec<Container<'t>>,
 }
 
@@ -50,9 +51,9 @@ pub(super) struct Cursor<'t> {
 #[derive(Clone, Debug)]
 pub(super) struct Container<'t> {
     parent: usize,
-    /// How it is reached; the outermost has none.
+    /// The step that leads to the container; `None` for the outermost.
     pub(super) step: Option<Step<'t>>,
-    /// Its keys, those after the cursor too.
+    /// All keys of the container, including those after the cursor.
     pub(super) keys: Vec<&'t str>,
     pub(super) api_version: &'t str,
     pub(super) kind: &'t str,
@@ -103,11 +104,11 @@ impl<'t> Container<'t> {
     }
 }
 
-/// A key or dash whose value may go on in the next lines.
+/// A key or dash whose value can continue on the next lines.
 struct Frame {
     column: usize,
     is_item: bool,
-    /// What its value is.
+    /// Index of the container that is its value.
     container: usize,
 }
 
@@ -258,7 +259,7 @@ impl<'t> Scanner<'t> {
         self.found.is_none() && ((line..next).contains(&self.at) || is_last)
     }
 
-    /// Opens a key or dash at a column, whose value may go on in the next lines.
+    /// Opens a key or dash at a column. Its value can continue on the next lines.
     fn push(&mut self, column: usize, step: Step<'t>) {
         let container = self.add_container(self.top(), step);
         self.frames.push(Frame { column, is_item: step == Step::Item, container });

@@ -10,19 +10,19 @@ use super::problems::Problem;
 use super::text::{Encoding, Position, PositionRange, Text};
 use tollgate_document::doc::{Value, ValueKind};
 
-/// An open document.
+/// An open document of the editor.
 #[derive(Debug)]
 pub(super) struct OpenDocument {
     /// The client's number of this state.
     pub(super) version: Option<i64>,
     /// Our number of this state.
     pub(super) generation: u64,
-    /// The name of the file.
+    /// Name of the file.
     pub(super) file: String,
     pub(super) text: Text,
-    /// What it is checked with.
+    /// The engine and settings with which the document is checked.
     pub(super) judge: Arc<Judge>,
-    /// What was found in this state, once it was checked.
+    /// The problems of the current text, after it was checked.
     pub(super) problems: Option<Vec<Problem>>,
 }
 
@@ -57,7 +57,7 @@ pub(super) fn replaces_text(changes: Value<'_>) -> bool {
         .any(|change| is_whole_text(change.get("range")) && change.get("text").kind() == ValueKind::String)
 }
 
-/// True if the range of a change is absent, which means the whole text.
+/// True if a change has no range, which means that it replaces the whole text.
 fn is_whole_text(range: Value<'_>) -> bool {
     !range.exists() || range.is_null()
 }

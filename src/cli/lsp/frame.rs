@@ -11,10 +11,10 @@ use std::io::{self, BufRead, Read as _, Write};
 const MAX_MESSAGE: u64 = 32 << 20;
 /// Bytes of a larger message at most that are skipped; after that the stream is not worth waiting for.
 const MAX_SKIPPED: u64 = 1 << 30;
-/// Bytes of a header line that are looked at.
+/// Maximum length of a header line in bytes.
 const MAX_HEADER_LINE: usize = 4096;
 
-/// What arrived.
+/// A received message, or the reason why there is none.
 #[derive(PartialEq, Eq, Debug)]
 pub(super) enum Frame {
     /// The body of a message.
@@ -23,11 +23,11 @@ pub(super) enum Frame {
     Bad(String),
 }
 
-/// Reads frames.
+/// Reads messages with their headers.
 #[derive(Debug)]
 pub(super) struct FrameReader<R> {
     input: R,
-    /// Bad input was reported, and the next header is looked for.
+    /// True if bad input was reported and the reader searches for the next header.
     is_lost: bool,
 }
 

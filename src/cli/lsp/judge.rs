@@ -1,4 +1,4 @@
-//! What a document is checked with: an engine, its policies, namespaces and levels.
+//! The engine, policies, namespaces and levels with which a document is checked.
 //!
 //! Loaded from the configuration file of the document and the flags of the command, again when files change. It checks
 //! through [`TextChecker`], as `validate` does.
@@ -25,13 +25,13 @@ use tollgate_document::finding::Applicability;
 /// Bytes of a text at most: larger ones are not checked while they are edited.
 const MAX_TEXT: usize = 8 << 20;
 
-/// An editor shows whatever is in a folder: what is no manifest is none of our business.
+/// An editor shows any file of a folder, so files that are not manifests are skipped.
 const SOURCE: TextSource = TextSource::Found(FileRole::Plain);
 
 /// Bytes of a text at most in which everything is fixed at once: the editor waits for it.
 const MAX_FIXED_TEXT: usize = 1 << 20;
 
-/// An engine and what it is asked with.
+/// An engine with its settings, which checks documents.
 #[derive(Debug)]
 pub(super) struct Judge {
     pub(super) configured: ConfiguredEngine,
@@ -39,7 +39,7 @@ pub(super) struct Judge {
     config: Option<usize>,
 }
 
-/// Where judges come from: the flags of the command.
+/// Creates judges from the flags of the command.
 #[derive(Debug)]
 pub(super) struct JudgeSource<'a> {
     pub(super) flags: &'a EngineArgs,
@@ -54,7 +54,7 @@ impl JudgeSource<'_> {
         Ok(Judge { configured: ConfiguredEngine::load(settings)?, lookup, config })
     }
 
-    /// A judge with the flags only, for documents whose configuration or policies do not load.
+    /// Creates a judge from the flags only, for documents whose configuration or policies cannot be loaded.
     fn load_bare(&self) -> Result<Judge, Failure> {
         let mut flags = self.flags.clone();
         flags.policies.paths.clear();
@@ -63,11 +63,11 @@ impl JudgeSource<'_> {
     }
 }
 
-/// The judges of a session: one per configuration file.
+/// The judges of a session, one for each configuration file.
 #[derive(Debug)]
 pub(super) struct Judges<'a> {
     source: JudgeSource<'a>,
-    /// By the name of the configuration file.
+    /// The loaded judges, by name of the configuration file.
     loaded: BTreeMap<Option<String>, Arc<Judge>>,
     bare: Arc<Judge>,
 }
@@ -78,13 +78,13 @@ impl<'a> Judges<'a> {
         Ok(Judges { source, loaded: BTreeMap::new(), bare })
     }
 
-    /// Forgets all judges, so that their files are read again when they are needed.
+    /// Removes all judges, so that their files are read again when needed.
     pub(super) fn forget(&mut self) {
         self.loaded.clear();
     }
 
-    /// The judge for a file, or for the working folder. If its files do not load: the judge `before`, or one without
-    /// files, and why.
+    /// The judge for a file, or for the working folder. If its files cannot be loaded: the judge `before`, or
+    /// one without files, and the error.
     pub(super) fn of(
         &mut self,
         file: Option<&Path>,

@@ -1,4 +1,4 @@
-//! What fields and words of the API mean, in a sentence each: for hovers and completions.
+//! Descriptions of the fields and values of the API, one sentence each, for hovers and completions.
 //!
 //! Fields of policies are not here: their rows have descriptions of their own (`policy/fields/`).
 //!
@@ -8,7 +8,8 @@
 #[cfg(test)]
 mod tests;
 
-/// (struct, field, meaning). A struct `*` stands for every struct with that field and no row of its own.
+/// Descriptions of fields: struct, field and text. The struct `*` applies to every struct with this field
+/// that has no entry.
 const FIELDS: &[(&str, &str, &str)] = &[
     ("*", "apiVersion", "API group and version of the object."),
     ("*", "kind", "The type of the object."),
@@ -267,7 +268,7 @@ const WORDS: &[(&str, &str, &str)] = &[
     ("ResourceClaimPhase", "Reallocate", "To be allocated again (KEP-3063)."),
 ];
 
-/// The meaning of a field of a struct; empty if there is nothing to say.
+/// The description of a field of a struct; empty if there is none.
 pub(super) fn field(owner: &str, name: &str) -> &'static str {
     let row = |of: &str| FIELDS.iter().find(|(found, field, _)| *found == of && *field == name);
     row(owner).or_else(|| row("*")).map_or("", |(_, _, meaning)| meaning)

@@ -35,7 +35,7 @@ pub(super) struct Message {
     body: String,
 }
 
-/// Why a body is not a message to handle.
+/// Why a message is not handled.
 #[derive(PartialEq, Eq, Debug)]
 pub(super) enum NotHandled {
     /// An answer to a request of the server.
@@ -89,7 +89,7 @@ impl Message {
     }
 }
 
-/// The other side.
+/// The connection to the client.
 #[derive(Debug)]
 pub(super) struct Client<W> {
     pub(super) output: W,
@@ -101,7 +101,7 @@ impl<W: Write> Client<W> {
         Client { output, requests: 0 }
     }
 
-    /// Answers a request.
+    /// Sends the response to a request.
     pub(super) fn reply(&mut self, id: &str, result: impl Serialize) -> io::Result<()> {
         self.send(&record! { "jsonrpc": "2.0", "id": raw(id)?, "result": result })
     }

@@ -1,4 +1,4 @@
-//! What is wrong with an open document, and how the protocol says it.
+//! The problems of an open document, as diagnostics of the protocol.
 //!
 //! Findings come from `check`, as those of every command; here they get severities, ranges and links.
 //!
@@ -18,7 +18,7 @@ pub(super) const MAX_PROBLEMS: usize = 1000;
 /// The code of what cannot be read, as in reports.
 const UNREADABLE: &str = "unreadable";
 
-/// How bad it is, in the protocol's numbers.
+/// Severity of a diagnostic, with the numbers of the protocol.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Severity {
     Error = 1,
@@ -26,16 +26,16 @@ pub(super) enum Severity {
     Information = 3,
 }
 
-/// A problem of a text.
+/// A problem in a text.
 #[derive(Clone, Debug)]
 pub(super) struct Problem {
     /// The bytes that it is about, on one line.
     pub(super) bytes: Range<usize>,
     pub(super) severity: Severity,
-    /// The rule, if it can be read at all.
+    /// The rule; `None` if the document cannot be read.
     pub(super) rule: Option<RuleId>,
     pub(super) message: String,
-    /// How to mend it.
+    /// The fix, if there is one.
     pub(super) fix: Option<TextFix>,
     /// Related bytes: "first defined here".
     also: Vec<Range<usize>>,
@@ -117,8 +117,8 @@ impl Problem {
         }
     }
 
-    /// The problem as a diagnostic of the protocol. `uri` is the address of the document, to which related places
-    /// belong.
+    /// Converts the problem to a diagnostic of the protocol. `uri` is the URI of the document, which also
+    /// contains the related positions.
     pub(super) fn diagnostic(&self, uri: &str, text: &Text, encoding: Encoding) -> Json {
         let tag = |tag| match tag {
             Tag::Unnecessary => 1,

@@ -1,4 +1,4 @@
-//! A session with an editor: which messages may come when, and what each of them does.
+//! A session with an editor: the allowed messages in each phase, and their effects.
 //!
 //! Messages are handled one at a time, in their order. Documents are checked by `worker`; what it finds is published
 //! when nothing else waits, and only for the newest state.
@@ -24,25 +24,25 @@ use super::worker::{CheckQueue, Checked, Job};
 use crate::report::record::{Json, json, list, record};
 use tollgate_document::doc::Value;
 
-/// What the client may ask for.
+/// The phase of a session, which determines the allowed requests.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Phase {
-    /// Only `initialize`.
+    /// Only `initialize` is allowed.
     Started,
     Running,
-    /// Only `exit`.
+    /// Only `exit` is allowed.
     ShutDown,
 }
 
-/// How a session goes on.
+/// Whether the session continues.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Next {
     GoOn,
-    /// The client said `exit`.
+    /// The client sent `exit`.
     Exit,
 }
 
-/// A session.
+/// A session with a client.
 pub(super) struct Session<'a, W> {
     pub(super) client: Client<W>,
     judges: Judges<'a>,
@@ -109,7 +109,7 @@ impl<'a, W: Write> Session<'a, W> {
         self.client.fail(id, code, reason)
     }
 
-    /// Answers a request.
+    /// Handles a request and returns its result.
     fn answer_request(&mut self, message: &Message) -> Result<Json, RequestError> {
         let method = message.method.as_str();
         match (self.phase, method) {

@@ -13,7 +13,7 @@ use std::ops::Range;
 
 use serde::Serialize;
 
-/// What a column counts.
+/// The unit in which columns are counted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Encoding {
     Utf8,
@@ -24,7 +24,7 @@ pub(super) enum Encoding {
 impl Encoding {
     const ALL: [Encoding; 3] = [Encoding::Utf8, Encoding::Utf16, Encoding::Utf32];
 
-    /// `utf-16`
+    /// Name in the protocol, such as `utf-16`.
     pub(super) fn name(self) -> &'static str {
         match self {
             Encoding::Utf8 => "utf-8",

@@ -1,4 +1,4 @@
-//! What may be written where: types of the API and of policies, from the tables that documents are decoded by.
+//! The keys and values that can be written at a position, from the tables with which documents are decoded.
 //!
 //! Invariant: nothing is offered that decoding would not accept in one of the profiles.
 
@@ -14,7 +14,7 @@ use tollgate_engine::policy::{self, PolicyKind, TEST_FILE};
 /// The API version of policies.
 const POLICIES: &str = "tollgate.dev/v1alpha1";
 
-/// The type of a value.
+/// The kind of value that a field has.
 #[derive(Clone, Copy)]
 pub(super) enum Shape {
     Api(schema::Ty),
@@ -28,7 +28,7 @@ pub(super) struct FieldRow {
     pub(super) is_required: bool,
     /// The value is an object or a list, which starts on the next line.
     pub(super) is_container: bool,
-    /// `list of DeviceToleration`
+    /// The type for display, such as `list of DeviceToleration`.
     pub(super) ty: String,
 }
 

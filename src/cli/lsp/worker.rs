@@ -15,10 +15,18 @@ pub(super) struct Job {
     pub(super) uri: String,
     /// Grows with every change of any document and of the settings.
     pub(super) generation: u64,
-    /// The name of the file.
+    /// Name of the file.
     pub(super) file: String,
     pub(super) text: Arc<str>,
     pub(super) judge: Arc<Judge>,
+}
+
+impl Job {
+    fn check(self) -> Checked {
+        let check = || self.judge.check(&self.file, &self.text);
+        let problems = catch_unwind(AssertUnwindSafe(check)).ok();
+        Checked { uri: self.uri, generation: self.generation, problems }
+    }
 }
 
 /// A state of a document that was checked.
@@ -38,7 +46,7 @@ pub(super) struct CheckQueue {
 }
 
 impl CheckQueue {
-    /// Adds a state, in place of an older one of the same document.
+    /// Adds a job. It replaces an older job for the same document.
     pub(super) fn push(&self, job: Job) {
         let mut jobs = self.lock();
         match jobs.iter_mut().find(|waiting| waiting.uri == job.uri) {
@@ -60,12 +68,17 @@ impl CheckQueue {
                     }
                 }
             };
-            let check = || job.judge.check(&job.file, &job.text);
-            let problems = catch_unwind(AssertUnwindSafe(check)).ok();
-            if !done(Checked { uri: job.uri, generation: job.generation, problems }) {
+            if !done(job.check()) {
                 return;
             }
         }
+    }
+
+    /// Checks the state that waits longest; `None` if none waits.
+    #[cfg(any(test, fuzzing))]
+    pub(super) fn check_next(&self) -> Option<Checked> {
+        let job = self.lock().pop_front()?;
+        Some(job.check())
     }
 
     fn lock(&self) -> MutexGuard<'_, VecDeque<Job>> {

@@ -21,13 +21,13 @@ const MAX_APPLIED: usize = 250 << 10;
 /// Endings of files that are found in a folder.
 const FOUND_ENDINGS: [&str; 3] = [".yaml", ".yml", ".json"];
 
-/// The files that one flag names, to be mounted into the server from a ConfigMap.
+/// The files named by one flag, which are mounted into the server from a ConfigMap.
 #[derive(Debug)]
 pub(super) struct CarriedFiles {
     flag: &'static str,
     /// The name of the volume; the folder and the ConfigMap are named after it.
     volume: &'static str,
-    /// By their path in the volume.
+    /// Contents of the files, by path in the volume.
     files: BTreeMap<String, String>,
 }
 

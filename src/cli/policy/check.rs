@@ -23,7 +23,7 @@ use crate::cli::{clock, namespaces};
 use toleration_arg::TolerationArg;
 use tollgate_document::doc::{self, Doc, Value};
 use tollgate_engine::engine::{Attributes, Engine, Labels, NamespaceLookup as _, Namespaces};
-use tollgate_engine::policy::{ListedEntry, ListedTolerations, PolicySet};
+use tollgate_engine::policy::{ListedEntry, ListedTolerations, PolicyResource, PolicySet};
 use tollgate_engine::rules::{Level, RuleSet};
 use tollgate_engine::tolerance::coverage::{Effects, uncovered};
 use tollgate_formats::{gofmt, gotime, sanitize};
@@ -62,6 +62,9 @@ pub(super) struct Check {
 }
 
 const AFTER_HELP: &str = "\
+With --context, the policies that are custom resources of that cluster count in addition to those of --policy. If both
+have the same kind and name, the file counts.
+
 Policies that depend on the labels of namespaces require --namespaces or --context. With --context, the labels come from
 that cluster.
 
@@ -187,13 +190,15 @@ impl From<&ListedTolerations> for Listed {
 
 impl Check {
     pub(super) fn run(&self, console: &mut Console) -> Result<Tally, Failure> {
-        let policies = self.policies.load()?;
+        let (resources, live_namespace) = self.read_cluster()?;
+        let policies = self.policies.load_with(&resources)?;
         if policies.is_empty() {
-            return Err(Failure::Usage("there are no policies; set --policy PATH".to_owned()));
+            let hint = "set --policy PATH, or --context NAME for the policies of a cluster";
+            return Err(Failure::Usage(format!("there are no policies; {hint}")));
         }
         let namespaces = match &self.namespaces {
             Some(file) => Some(namespaces::read(file)?),
-            None => self.live_namespace()?,
+            None => live_namespace,
         };
         let labels = namespaces.labels(&self.namespace);
         let user = self.user_json();
@@ -262,13 +267,18 @@ impl Check {
         Some(json)
     }
 
-    /// The labels of the namespace, from the cluster of `--context`; `None` if it is not given.
-    #[cfg(feature = "online")]
-    fn live_namespace(&self) -> Result<Option<Namespaces>, Failure> {
+    /// The policies and the labels of the namespace in the cluster of `--context`; nothing if it is not given, and no
+    /// labels if `--namespaces` has them.
+    #[cfg(feature = "cluster")]
+    fn read_cluster(&self) -> Result<(Vec<PolicyResource>, Option<Namespaces>), Failure> {
         if !self.release.server.context.is_named() {
-            return Ok(None);
+            return Ok((Vec::new(), None));
         }
         let asked = self.release.live_server()?;
+        let resources = crate::cli::policies::read_resources(&asked.cluster)?;
+        if self.namespaces.is_some() {
+            return Ok((resources, None));
+        }
         let name = &self.namespace;
         let text = asked.cluster.get_object(&crate::cluster::NAMESPACES, name).map_err(|error| {
             Failure::Input(match error.code() {
@@ -279,17 +289,17 @@ impl Check {
         let document = doc::parse(&text).map_err(|error| Failure::Input(error.detail.clone()))?;
         let mut namespaces = Namespaces::new(false);
         namespaces.add(document.root());
-        Ok(Some(namespaces))
+        Ok((resources, Some(namespaces)))
     }
 
-    #[cfg(not(feature = "online"))]
+    #[cfg(not(feature = "cluster"))]
     #[expect(
         clippy::unused_self,
         clippy::unnecessary_wraps,
         reason = "the same call with and without the feature"
     )]
-    fn live_namespace(&self) -> Result<Option<Namespaces>, Failure> {
-        Ok(None)
+    fn read_cluster(&self) -> Result<(Vec<PolicyResource>, Option<Namespaces>), Failure> {
+        Ok((Vec::new(), None))
     }
 
     /// What the policies say about a claim with this toleration.

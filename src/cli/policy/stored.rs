@@ -169,7 +169,7 @@ pub(super) fn of_dump(
 }
 
 /// Checks the objects of a cluster. Rules come last, because their impact needs all others.
-#[cfg(feature = "online")]
+#[cfg(feature = "cluster")]
 pub(super) fn of_cluster(
     release: &ReleaseArgs,
     old: PolicySet,
@@ -213,7 +213,7 @@ pub(super) fn of_cluster(
 }
 
 /// A build without clusters has no `--context`.
-#[cfg(not(feature = "online"))]
+#[cfg(not(feature = "cluster"))]
 pub(super) fn of_cluster(
     _: &ReleaseArgs,
     _: PolicySet,

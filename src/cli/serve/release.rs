@@ -5,10 +5,11 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::cli::live::{gates_caveat, release_caveat, rule_versions};
+use crate::cli::live::{gates_caveat, release_caveat};
 use crate::cluster::{Cluster, ServerInfo};
 use crate::server::{BackgroundTask, ComponentStatus, EngineHandle, MetricSample};
-use tollgate_api::profile::{GateChoice, Profile, ProfileMatch};
+use tollgate_api::conform::suggest::and_list;
+use tollgate_api::profile::{ApiKind, GateChoice, Profile, ProfileMatch, Version};
 
 /// What was said last of the release and of the gates.
 #[derive(Clone, Default, Debug)]
@@ -117,4 +118,37 @@ fn gates_line(info: &ServerInfo, profile: &Profile, choice: Option<&GateChoice>)
         Line { message: format!("ok ({from}: {gates})"), degraded: false }
     };
     (line, choice.is_none() && info.live.gates.is_ok())
+}
+
+/// The versions in which the server serves DeviceTaintRules: `DeviceTaintRule is served as v1alpha3 and v1beta2`.
+/// `None` if discovery could not be read.
+fn rule_versions(info: &ServerInfo) -> Option<String> {
+    let served = info.live.served.as_ref().ok()?;
+    let versions: Vec<&str> = served.of(ApiKind::DeviceTaintRule).map(Version::name).collect();
+    Some(match versions.as_slice() {
+        [] => "DeviceTaintRule is not served".to_owned(),
+        versions => format!("DeviceTaintRule is served as {}", and_list(versions)),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::rule_versions;
+    use crate::cluster::{Release, ServerInfo};
+    use tollgate_api::profile::{ApiKind, LiveServer, ServedVersions, Version};
+
+    #[test]
+    fn served_versions_of_rules_are_said() {
+        let mut info = ServerInfo {
+            release: Release { major: "1".to_owned(), minor: "36".to_owned(), patch: String::new() },
+            live: LiveServer { gates: Ok(Vec::new()), served: Ok(ServedVersions::default()) },
+            stale_gates: None,
+        };
+        assert_eq!(rule_versions(&info).as_deref(), Some("DeviceTaintRule is not served"));
+        let served = ServedVersions::default().with(ApiKind::DeviceTaintRule, Version::V1beta2);
+        info.live.served = Ok(served);
+        assert_eq!(rule_versions(&info).as_deref(), Some("DeviceTaintRule is served as v1beta2"));
+        info.live.served = Err("403".to_owned());
+        assert_eq!(rule_versions(&info), None);
+    }
 }

@@ -1,18 +1,20 @@
 //! The cluster of `--context` and `--kubeconfig`. It is asked for its release once in a run.
 
-#[cfg(feature = "online")]
+#[cfg(feature = "mcp")]
+use std::ffi::OsString;
+#[cfg(feature = "cluster")]
 use std::fmt::Write as _;
-#[cfg(feature = "online")]
+#[cfg(feature = "cluster")]
 use std::path::PathBuf;
 
 use clap::Args;
 
-#[cfg(feature = "online")]
+#[cfg(feature = "cluster")]
 use super::super::console::{is_ci, shell_word};
-#[cfg(feature = "online")]
+#[cfg(feature = "cluster")]
 use super::super::live;
 use super::super::outcome::Failure;
-#[cfg(feature = "online")]
+#[cfg(feature = "cluster")]
 use crate::cluster::Target;
 use tollgate_api::profile::{GateChoice, Profile};
 
@@ -22,23 +24,23 @@ pub(in super::super) struct ContextArgs {
     /// Kubeconfig context of the cluster to use (default: the current context)
     ///
     /// Without --kubernetes, Tollgate checks against the release of this cluster.
-    #[cfg(feature = "online")]
+    #[cfg(feature = "cluster")]
     #[arg(long, value_name = "NAME", env = "TOLLGATE_CONTEXT", help_heading = "Cluster")]
     context: Option<String>,
 
     /// Kubeconfig file (default: KUBECONFIG, ~/.kube/config, or the service account of the pod)
-    #[cfg(feature = "online")]
+    #[cfg(feature = "cluster")]
     #[arg(long, value_name = "FILE", env = "TOLLGATE_KUBECONFIG", help_heading = "Cluster")]
     #[arg(hide_short_help = true)]
     kubeconfig: Option<PathBuf>,
 
     /// The API server, asked once.
-    #[cfg(feature = "online")]
+    #[cfg(feature = "cluster")]
     #[arg(skip)]
     live: live::LiveServerCell,
 }
 
-#[cfg(not(feature = "online"))]
+#[cfg(not(feature = "cluster"))]
 #[expect(clippy::unused_self, reason = "the same calls with and without the feature")]
 impl ContextArgs {
     /// `kubectl`: a build without clusters has no flags to repeat.
@@ -50,12 +52,18 @@ impl ContextArgs {
         false
     }
 
+    /// No flags.
+    #[cfg(feature = "mcp")]
+    pub(in super::super) fn flags(&self) -> Vec<OsString> {
+        Vec::new()
+    }
+
     pub(super) fn profile(&self, _: Option<&GateChoice>) -> Result<&'static Profile, Failure> {
         Err(Failure::Usage("--kubernetes cluster: this build cannot connect to clusters".to_owned()))
     }
 }
 
-#[cfg(feature = "online")]
+#[cfg(feature = "cluster")]
 impl ContextArgs {
     /// `kubectl`, with the flags that make it use the same cluster. A command that is printed to be pasted starts with it:
     /// the current context may be another one.
@@ -68,6 +76,19 @@ impl ContextArgs {
             }
         }
         command
+    }
+
+    /// These flags, for a command that is to use the same cluster. Empty if no context is named.
+    #[cfg(feature = "mcp")]
+    pub(in super::super) fn flags(&self) -> Vec<OsString> {
+        let Some(context) = &self.context else { return Vec::new() };
+        let mut flags = vec![OsString::from(format!("--context={context}"))];
+        if let Some(file) = &self.kubeconfig {
+            let mut flag = OsString::from("--kubeconfig=");
+            flag.push(file);
+            flags.push(flag);
+        }
+        flags
     }
 
     /// The API server that the flags select.

@@ -11,7 +11,7 @@ use super::super::{classes, policies};
 use super::{ProfileArg, ReleaseArgs, no_such_rule};
 use tollgate_api::profile::{GateChoice, Profile};
 use tollgate_engine::engine::Engine;
-use tollgate_engine::policy::PolicySet;
+use tollgate_engine::policy::{PolicyResource, PolicySet};
 use tollgate_engine::rules::table::TAINT_RULE_IMPACT;
 use tollgate_engine::rules::{self, Origin, Rule, RuleSet};
 
@@ -84,7 +84,15 @@ pub(in super::super) struct FileDefaults {
 impl PolicyArgs {
     /// Loads the policies.
     pub(in super::super) fn load(&self) -> Result<Arc<PolicySet>, Failure> {
-        Ok(Arc::new(policies::load_within(&self.paths, self.root.as_deref())?))
+        self.load_with(&[])
+    }
+
+    /// Loads the policies, and those that are custom resources.
+    pub(in super::super) fn load_with(
+        &self,
+        resources: &[PolicyResource],
+    ) -> Result<Arc<PolicySet>, Failure> {
+        Ok(Arc::new(policies::load_all(&self.paths, self.root.as_deref(), resources)?))
     }
 }
 
@@ -122,7 +130,7 @@ impl EngineArgs {
     }
 
     /// The engine of a server, without policies.
-    #[cfg(feature = "online")]
+    #[cfg(feature = "serve")]
     pub(in super::super) fn serving_engine(&self) -> Result<Engine, Failure> {
         Ok(self
             .engine_without_policies(DefaultRules::Webhook, self.release.profiles_at_start()?)?

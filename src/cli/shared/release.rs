@@ -116,13 +116,13 @@ impl ReleaseArgs {
     }
 
     /// True if `--kubernetes` names only releases or drafts, and not the running API server.
-    #[cfg(feature = "online")]
+    #[cfg(feature = "serve")]
     pub(in super::super) fn has_explicit_profiles(&self) -> bool {
         !self.kubernetes.is_empty() && !self.asks_cluster()
     }
 
     /// True if `--kubernetes` names `cluster`, or is not given and `--context` is.
-    #[cfg(feature = "online")]
+    #[cfg(feature = "cluster")]
     pub(in super::super) fn asks_cluster(&self) -> bool {
         self.profile_args().iter().any(|profile| matches!(profile, ProfileArg::Cluster))
     }
@@ -153,20 +153,20 @@ impl ReleaseArgs {
 
     /// The profiles to start a server with. Instead of that of a cluster, which is followed later, the default one is
     /// used.
-    #[cfg(feature = "online")]
+    #[cfg(feature = "serve")]
     pub(super) fn profiles_at_start(&self) -> Result<Vec<&'static Profile>, Failure> {
         self.server.resolve(self.profile_args(), |server| server.with_gates(profile::DEFAULT))
     }
 
     /// The API server that a command without `--state` reads.
-    #[cfg(feature = "online")]
+    #[cfg(feature = "cluster")]
     pub(in super::super) fn live_server(&self) -> Result<&super::super::live::AskedServer, Failure> {
         self.server.context.server(true, self.gate_choice())
     }
 
     /// The profiles for a command that reads a cluster: the cluster's own unless `--kubernetes` names others. A named
     /// release that is the cluster's own has the cluster's feature gates and versions.
-    #[cfg(feature = "online")]
+    #[cfg(feature = "cluster")]
     pub(in super::super) fn live_profiles(&self) -> Result<Vec<&'static Profile>, Failure> {
         let asked = self.live_server()?;
         if self.kubernetes.is_empty() {

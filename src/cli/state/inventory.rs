@@ -89,6 +89,9 @@ pub(in crate::cli) struct Inventory {
     omissions: Vec<String>,
     /// Releases in the headers of its files.
     releases: Vec<String>,
+    /// Clusters and times in the headers of its files.
+    clusters: Vec<String>,
+    times: Vec<String>,
     /// API servers that its files record.
     servers: Vec<RecordedServer>,
 }
@@ -196,20 +199,31 @@ impl Inventory {
     /// Reads what `tollgate snapshot` begins a dump with: the release of the cluster in a comment, and its API server.
     pub(in crate::cli) fn add_header(&mut self, text: &str) {
         self.servers.extend(RecordedServer::find(text).filter(|server| !self.servers.contains(server)));
-        let comments = text.lines().take_while(|line| line.starts_with('#'));
-        for release in comments.filter_map(|line| line.strip_prefix("# kubernetes: ")).map(str::trim) {
-            if !self.releases.iter().any(|known| known == release) {
-                self.releases.push(release.to_owned());
+        for line in text.lines().take_while(|line| line.starts_with('#')) {
+            for (prefix, known) in [
+                ("# kubernetes: ", &mut self.releases),
+                ("# cluster: ", &mut self.clusters),
+                ("# time: ", &mut self.times),
+            ] {
+                let value = line.strip_prefix(prefix).map(|value| value.trim().to_owned());
+                known.extend(value.filter(|value| !known.contains(value)));
             }
         }
     }
 
+    /// The context and address of the cluster, if the dump says one.
+    pub(in crate::cli) fn cluster(&self) -> Option<&str> {
+        only(&self.clusters)
+    }
+
+    /// When the cluster was read, if the dump says so. Of several times it is the first, since the state is no newer.
+    pub(in crate::cli) fn time(&self) -> Option<&str> {
+        self.times.iter().min().map(String::as_str)
+    }
+
     /// The release of the cluster, `1.37`, if the dump says one.
     pub(in crate::cli) fn release(&self) -> Option<&str> {
-        match self.releases.as_slice() {
-            [only] => Some(only),
-            _ => None,
-        }
+        only(&self.releases)
     }
 
     /// Sets the release that the user gives. Fails with the release that the dump records, if that is another one.
@@ -259,6 +273,13 @@ impl Inventory {
             .collect();
         let kinds = (!missing.is_empty()).then(|| format!("the dump contains no {}", any_of(&missing)));
         DumpOmissions { parts: self.omissions, kinds }
+    }
+}
+
+fn only(values: &[String]) -> Option<&str> {
+    match values {
+        [only] => Some(only),
+        _ => None,
     }
 }
 

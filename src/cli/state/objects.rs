@@ -8,13 +8,15 @@
 
 use std::path::PathBuf;
 
+#[cfg(feature = "ui")]
+use super::OwnedObjects;
 use super::{Inventory, KUBECTL_FOR_FORECASTS, MAX_STATE};
 use crate::cli::outcome::Failure;
 use crate::files::{self, Input};
 use tollgate_api::conform::{Schema, conform};
 use tollgate_api::fields;
 use tollgate_api::profile::{self, ApiKind, Version};
-#[cfg(feature = "online")]
+#[cfg(any(feature = "cluster", feature = "ui"))]
 use tollgate_document::doc::{Builder, Syntax};
 use tollgate_document::doc::{Doc, NameSet, Value, ValueKind};
 use tollgate_document::field::{FieldPath, Path};
@@ -41,10 +43,10 @@ pub(in crate::cli) struct StateObjects<'t> {
 
 /// An object of a page, which is gone when the next page is read.
 #[derive(Debug)]
-struct CopiedObject {
-    api_version: String,
-    kind: &'static str,
-    object: Doc<'static>,
+pub(super) struct CopiedObject {
+    pub(super) api_version: String,
+    pub(super) kind: &'static str,
+    pub(super) object: Doc<'static>,
 }
 
 impl StateTexts {
@@ -124,7 +126,7 @@ impl<'t> StateObjects<'t> {
     }
 }
 
-#[cfg(feature = "online")]
+#[cfg(feature = "cluster")]
 impl StateObjects<'static> {
     /// The objects of a running cluster, which are added one by one.
     pub(in crate::cli) fn of_cluster() -> StateObjects<'static> {
@@ -144,10 +146,34 @@ impl StateObjects<'static> {
         object: Value<'_>,
     ) -> Result<(), UnreadableObject> {
         check_as(api_version, kind, object)?;
+        self.copies.push(CopiedObject::of(api_version, kind, object));
+        Ok(())
+    }
+}
+
+#[cfg(feature = "ui")]
+impl StateObjects<'_> {
+    /// Copies of the objects, which outlive the texts.
+    pub(in crate::cli) fn to_owned_objects(&self) -> OwnedObjects {
+        let mut copies = Vec::new();
+        for document in &self.documents {
+            for item in list::objects(document.doc.root()) {
+                let (api_version, kind) = item.api_version_and_kind();
+                if let Some(kind) = ObjectKind::of(api_version, kind) {
+                    copies.push(CopiedObject::of(api_version, kind.name(), item.written()));
+                }
+            }
+        }
+        OwnedObjects::of_copies(copies, self.inventory.listed_kinds().to_vec())
+    }
+}
+
+#[cfg(any(feature = "cluster", feature = "ui"))]
+impl CopiedObject {
+    fn of(api_version: &str, kind: &'static str, object: Value<'_>) -> CopiedObject {
         let mut copy = Builder::to_keep("", Syntax::Json, object.size());
         copy.copy(object);
-        self.copies.push(CopiedObject { api_version: api_version.to_owned(), kind, object: copy.finish() });
-        Ok(())
+        CopiedObject { api_version: api_version.to_owned(), kind, object: copy.finish() }
     }
 }
 

@@ -5,7 +5,7 @@
 //!
 //! Invariant: reading what was written gives the same server.
 
-#[cfg(feature = "online")]
+#[cfg(feature = "cluster")]
 use std::fmt::Write as _;
 
 use tollgate_api::profile::{ApiKind, Gate, LiveServer, ServedVersions, Version};
@@ -38,7 +38,7 @@ impl RecordedServer {
     }
 
     /// The record as a JSON document.
-    #[cfg(feature = "online")]
+    #[cfg(feature = "cluster")]
     pub(in crate::cli) fn to_json(&self) -> String {
         let text = self.to_yaml();
         let record = documents(&text).flatten().next();
@@ -46,7 +46,7 @@ impl RecordedServer {
     }
 
     /// The record as a YAML document.
-    #[cfg(feature = "online")]
+    #[cfg(feature = "cluster")]
     pub(in crate::cli) fn to_yaml(&self) -> String {
         let text = |text: &str| serde_json::to_string(text).unwrap_or_default();
         let mut out = format!("---\napiVersion: {API_VERSION}\nkind: {KIND}\n");
@@ -104,7 +104,7 @@ fn parse_record(root: Value<'_>) -> Option<RecordedServer> {
     Some(RecordedServer { release: named.to_owned(), live: LiveServer { gates, served } })
 }
 
-#[cfg(all(test, feature = "online"))]
+#[cfg(all(test, feature = "cluster"))]
 mod tests {
     use super::RecordedServer;
     use tollgate_api::profile::{ApiKind, Gate, LiveServer, ServedVersions, Version};

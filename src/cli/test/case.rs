@@ -16,7 +16,7 @@ use tollgate_engine::rules::{Level, RuleSet};
 /// Default `now` of a test: policy entries that have expired by then do not apply.
 const NOW: &str = "2026-01-01T00:00:00Z";
 
-/// A test file.
+/// A parsed test file.
 pub(super) struct TestFile {
     /// Files or folders, relative to the test file.
     pub(super) policies: Option<Vec<String>>,
@@ -28,7 +28,7 @@ pub(super) struct TestFile {
 pub(super) struct CaseOutcome {
     pub(super) name: String,
     pub(super) line: usize,
-    /// Why it failed.
+    /// The reason for a failure.
     pub(super) failure: Option<String>,
 }
 

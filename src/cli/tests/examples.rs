@@ -173,6 +173,7 @@ fn commands_have_only_the_shared_flags_that_they_use() {
         ("devices", &[RELEASE, SERVER]),
         ("drain", &[RELEASE, SERVER]),
         ("undrain", &[RELEASE, SERVER]),
+        ("ui", &[RELEASE, SERVER]),
         ("audit", &[RELEASE, SERVER, RULES, POLICY, FAIL_ON, EXIT_ZERO]),
         // It records the feature gates that the server reports.
         ("snapshot", &[CLUSTER]),
@@ -185,6 +186,8 @@ fn commands_have_only_the_shared_flags_that_they_use() {
         // Its releases are written to a file.
         ("init", &[RELEASE]),
         ("lsp", &[RELEASE, SERVER, RULES, POLICY]),
+        // The release is that of the state, or an argument of a call.
+        ("mcp", &[CLUSTER, POLICY]),
         // It shows what these flags change.
         ("config", &[RELEASE, SERVER, RULES, POLICY, FAIL_ON]),
         // Releases are its arguments.

@@ -17,7 +17,7 @@ use tollgate_formats::count::counted;
 /// The baselines of a run.
 #[derive(Debug)]
 pub(super) struct BaselineRun<'r> {
-    /// Where to write a new one, and the folder that its paths are relative to.
+    /// Path of a new baseline, and the folder that its paths are relative to.
     target: Option<(&'r Path, PathBuf)>,
     new: Baseline,
     /// The files that were checked, by their names in baselines.

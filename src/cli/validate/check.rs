@@ -19,7 +19,7 @@ const GROUP: &str = "resource.k8s.io";
 /// Largest Markdown file that is searched.
 const MAX_SEARCHED: u64 = 4 << 20;
 
-/// One input to check.
+/// An input to check.
 #[derive(Debug)]
 pub(in super::super) enum WorkItem {
     /// An argument that cannot be read.
@@ -60,19 +60,19 @@ impl WorkItem {
 #[derive(Debug)]
 pub(super) struct FileOutput {
     pub(super) pieces: Vec<Piece>,
-    /// The file.
+    /// Path of the file.
     pub(super) path: Option<PathBuf>,
     /// A walk found it in a folder.
     pub(super) is_found: bool,
     pub(super) summary: Summary,
     pub(super) statistics: Statistics,
-    /// What goes to stdout beside the report: a patch, or the fixed text of standard input.
+    /// Other output for stdout: a patch, or the fixed text of standard input.
     pub(super) printed: String,
     /// Messages for stderr.
     pub(super) errors: Vec<String>,
-    /// Its warnings cause exit code 1.
+    /// True if warnings in this file cause exit code 1.
     pub(super) fails_on_warn: bool,
-    /// Its name in the baseline, and what a new baseline gets of it.
+    /// The file's name in the baseline, and its findings for a new baseline.
     pub(super) baseline: Option<(String, KnownFindings)>,
 }
 
@@ -89,7 +89,7 @@ impl FileOutput {
     }
 }
 
-/// Checks files.
+/// Checks files, and applies fixes.
 #[derive(Debug)]
 pub(super) struct FileChecker<'r> {
     pub(super) settings: &'r [CheckSettings<'r>],
@@ -115,7 +115,7 @@ impl FileChecker<'_> {
         Some((name, known))
     }
 
-    /// Checks one file.
+    /// Checks a file.
     pub(super) fn check(&self, work: &ConfiguredWork) -> FileOutput {
         let settings = self.settings.get(work.settings);
         let work = &work.item;
@@ -221,20 +221,20 @@ impl FileChecker<'_> {
         output
     }
 
-    /// True if some report says how many findings can be fixed.
+    /// True if a report states the number of fixable findings.
     fn counts_fixes(&self) -> bool {
         let counts = |report: &Report| report.format == Format::Text && !report.quiet && !report.statistics;
         self.reports.iter().any(counts)
     }
 
-    /// Fixes an input, if that was asked for and it could be read; `None` otherwise, and for Markdown.
+    /// Fixes an input if requested; `None` if it could not be read or is Markdown.
     fn fix(&self, work: &WorkItem, text: &str, checker: TextChecker<'_>) -> Option<Outcome> {
         let (mode, WorkItem::Read(input, source)) = (self.fixes?, work) else { return None };
         (!text.is_empty() && !source.is_markdown()).then(|| mode.apply(input, text, *source, checker))
     }
 
-    /// Why a file that cannot be read is skipped: it was found in a folder and is no manifest. `None` if it is an
-    /// error.
+    /// The reason to skip an unreadable file: it was found in a folder and is not a manifest. `None` if it is
+    /// an error.
     fn reason_to_skip_unreadable(&self, work: &WorkItem) -> Option<SkipReason> {
         let WorkItem::Read(Input::File(path), source) = work else { return None };
         if !source.is_found() {

@@ -105,7 +105,7 @@ fn add_from_text(known: &mut KnownClaims, file: &str, text: &str, is_moved: bool
 struct MovedFiles {
     /// Absolute, without `.` and `..`.
     paths: HashSet<PathBuf>,
-    /// The ends of paths: those of Flux are relative to the root of a repository.
+    /// Suffixes of paths, because paths of Flux are relative to the root of the repository.
     ends: Vec<PathBuf>,
 }
 
@@ -119,7 +119,7 @@ impl MovedFiles {
         }
     }
 
-    /// Adds the resources of a kustomization, and those of the kustomizations among them.
+    /// Adds the resources of a kustomization, including nested kustomizations.
     fn add_resources(&mut self, kustomization: &Kustomization, folder: &Path) {
         for resource in &kustomization.resources {
             let path = normal_absolute(&folder.join(resource));
@@ -160,7 +160,7 @@ impl MovedFiles {
     }
 }
 
-/// Whether a kustomization sets a namespace, and its resources.
+/// The resources of a kustomization, and whether it sets a namespace.
 struct Kustomization {
     namespace: bool,
     resources: Vec<String>,

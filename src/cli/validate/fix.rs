@@ -28,7 +28,7 @@ pub(super) struct FixArguments {
     diff: bool,
 }
 
-/// What to do with fixes.
+/// How fixes are applied.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct FixMode {
     applies: Applicability,
@@ -36,21 +36,22 @@ pub(super) struct FixMode {
     diff: bool,
 }
 
-/// What became of one input.
+/// The result of fixing one input.
 #[derive(Debug, Default)]
 pub(super) struct Outcome {
     /// The text to check, if it is another one now.
     pub(super) text: Option<String>,
-    /// What goes to stdout.
+    /// Output for stdout.
     pub(super) printed: String,
-    /// Why a file could not be written.
+    /// Error if a file could not be written.
     pub(super) error: Option<String>,
     /// Findings that were, or would be, fixed.
     pub(super) findings: usize,
 }
 
 impl FixArguments {
-    /// What to do with fixes; `None` without `--fix` and `--diff`, because `--unsafe-fixes` alone changes nothing.
+    /// How fixes are applied; `None` without `--fix` and `--diff`, because `--unsafe-fixes` alone has no
+    /// effect.
     pub(super) fn mode(self) -> Option<FixMode> {
         let applies = if self.unsafe_fixes { Applicability::Unsafe } else { Applicability::Safe };
         (self.fix || self.diff).then_some(FixMode { applies, diff: self.diff })
@@ -120,7 +121,7 @@ impl FixMode {
         }
     }
 
-    /// Adds the fixed findings to the summary, and removes them from those that could be fixed.
+    /// Adds the fixed findings to the summary, and removes them from the number of fixable ones.
     pub(super) fn count(self, summary: &mut Summary, outcome: &Outcome) {
         summary.fixed += outcome.findings;
         summary.fixed_files += usize::from(outcome.findings > 0);

@@ -24,13 +24,13 @@ const MAX_SIDE_BY_SIDE: usize = 100;
 /// Folders named at the end.
 const MAX_NAMED: usize = 5;
 
-/// What was shown and what was not, by folder.
+/// The number of shown and omitted findings, by folder.
 #[derive(Debug)]
 pub(super) struct Folds {
     /// The folders that the user named. They are folded, but cannot be excluded.
     roots: Vec<PathBuf>,
     folders: BTreeMap<PathBuf, FolderCounts>,
-    /// By parent: the first folder below it that was folded, and the findings shown of the others.
+    /// By parent folder: the first folded subfolder, and the number of findings shown for the others.
     parents: HashMap<PathBuf, ParentCounts>,
     /// The folder whose files come now, and its first findings with the texts between them.
     current: Option<PathBuf>,

@@ -11,7 +11,7 @@ use crate::files::{self, Excludes, FolderWalk, Input, WalkOptions};
 use crate::report::NotRead;
 use tollgate_formats::sanitize;
 
-/// Flags for folders.
+/// Flags for searching folders.
 #[derive(Debug, clap::Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of the user, and they combine freely")]
 pub(super) struct WalkArgs {
@@ -52,7 +52,7 @@ impl WalkArgs {
     }
 }
 
-/// What there is to check.
+/// The inputs to check.
 #[derive(Debug, Default)]
 pub(in super::super) struct FoundInputs {
     pub(in super::super) work: Vec<WorkItem>,
@@ -81,8 +81,8 @@ pub(in super::super) fn find_inputs(
 }
 
 impl FoundInputs {
-    /// Prepares the inputs for a command that reads Markdown. Named files with such a name become Markdown, and files
-    /// that are not checked are searched for objects.
+    /// Prepares the inputs for a command that reads Markdown. Files with such a name become Markdown, and
+    /// unchecked files are searched for objects.
     pub(super) fn with_markdown(mut self) -> FoundInputs {
         for item in &mut self.work {
             if let WorkItem::Read(Input::File(path), source @ TextSource::Named) = item

@@ -32,7 +32,7 @@ impl Layout {
         Layout { charts: walk.charts.iter().map(|folder| normal_absolute(folder)).collect(), patches }
     }
 
-    /// The role of a file, by its place.
+    /// The role of a file, derived from its location.
     pub(super) fn role(&self, path: &Path) -> FileRole {
         if self.charts.is_empty() && self.patches.is_empty() {
             return FileRole::Plain;

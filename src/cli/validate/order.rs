@@ -23,7 +23,7 @@ const WAIT_INTERVAL: Duration = Duration::from_millis(100);
 pub(super) enum Event<'w, W, O> {
     /// The next result.
     Done(O),
-    /// The item panicked.
+    /// The processing of this item panicked.
     Crashed(&'w W),
     /// No result is available yet.
     Waiting,

@@ -1,4 +1,4 @@
-//! What files are checked with: one engine per configuration, built once and shared by all threads.
+//! The settings with which files are checked: one engine per configuration, built once and shared by all threads.
 //!
 //! Invariant: every file has the settings of its nearest configuration file, and of no other.
 
@@ -104,7 +104,7 @@ impl<'c> CheckSettings<'c> {
     }
 }
 
-/// Settings of the command line, which win over those of configurations.
+/// Settings from the command line, which override those of configuration files.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct GivenSettings<'a> {
     pub(super) engine: &'a EngineArgs,
@@ -112,7 +112,7 @@ pub(super) struct GivenSettings<'a> {
     pub(super) levels: &'a LevelArgs,
 }
 
-/// Files that the command line names, which win over those of configurations.
+/// Files named on the command line, which override those of configuration files.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct GivenFiles<'a> {
     pub(super) namespaces: Option<&'a PathBuf>,
@@ -128,7 +128,7 @@ pub(super) struct ConfiguredWork {
     pub(super) settings: usize,
 }
 
-/// Which configurations the inputs of a run have.
+/// The configuration files of the inputs of a run.
 #[derive(Debug)]
 pub(super) struct Configurations {
     lookup: ConfigLookup,
@@ -177,8 +177,8 @@ impl Configurations {
         Ok(Some(self.used.len() - 1))
     }
 
-    /// Loads the settings, by number. Without any input, those of the working folder, because a broken policy is an
-    /// error anyway.
+    /// Loads the settings, by index. Without any input, loads those of the working folder, because a broken
+    /// policy is an error in any case.
     pub(super) fn settings(
         &mut self,
         flags: GivenSettings<'_>,

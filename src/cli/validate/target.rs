@@ -56,7 +56,7 @@ impl FileTarget {
     }
 }
 
-/// Parses `FORMAT=PATH`.
+/// Parses the value of `--output-file`, `FORMAT=PATH`.
 pub(super) fn parse(text: &str) -> Result<FileTarget, String> {
     let names = Format::ALL.map(Format::name).join(", ");
     let (name, path) = text
@@ -87,7 +87,7 @@ pub(super) struct ReportTargets<'r> {
 }
 
 impl<'r> ReportTargets<'r> {
-    /// Creates the files; one that cannot be created is wrong usage, and nothing is checked.
+    /// Creates the files. Failing to create a file is a usage error, and nothing is checked.
     ///
     /// Creating a file truncates it, so inputs must have been compared with [`FileTarget::writes_to`] before.
     pub(super) fn open(

@@ -9,7 +9,7 @@ use super::{RELEASES, devices, forecast, items, message_start, recording, text};
 
 const CASES: &str = "crates/allocator/tests/recorded/cases.jsonl.gz";
 
-/// What the recordings and the forecasts agree on.
+/// Number of compared cases, and how many agree in each part.
 #[derive(Default)]
 struct Agreement {
     played: usize,

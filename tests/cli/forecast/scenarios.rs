@@ -11,14 +11,14 @@ pub(super) const SCENARIOS: &str = "crates/forecast/tests/recorded/scenarios.jso
 /// A node and the devices of each claim.
 type Place = (String, Vec<Vec<String>>);
 
-/// The last look at a pod in one play.
+/// The last recorded observation of a pod in one run.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-struct Look {
+struct Observation {
     place: Option<Place>,
     message: Option<String>,
 }
 
-/// What the recordings and the forecasts agree on.
+/// Number of compared pods, and how many agree in each part.
 #[derive(Default)]
 struct Agreement {
     pods: usize,
@@ -46,7 +46,7 @@ fn scenarios_end_as_recorded() {
         // Three plays of one release can agree by chance where those of the other do not.
         let chances: BTreeSet<String> = RELEASES
             .iter()
-            .flat_map(|(release, _)| looks(recorded(&scenario, release)))
+            .flat_map(|(release, _)| observations(recorded(&scenario, release)))
             .filter(|(_, looks)| is_chance(looks))
             .map(|(pod, _)| pod)
             .collect();
@@ -73,7 +73,7 @@ pub(super) fn applied(step: &Value) -> Vec<&Value> {
     items(&step["create"]).iter().chain(step.get("replace")).collect()
 }
 
-/// What was recorded with a release.
+/// The recording of a scenario with a release.
 fn recorded<'s>(scenario: &'s Value, release: &str) -> &'s Value {
     let results = &scenario["result"];
     match text(&results[release]["same_as"]) {
@@ -82,16 +82,16 @@ fn recorded<'s>(scenario: &'s Value, release: &str) -> &'s Value {
     }
 }
 
-/// The plays that started from the state of the file. Others say nothing about it.
-fn plays(result: &Value) -> impl Iterator<Item = &Value> {
+/// The recorded runs that started from the state of the file. Others cannot be compared.
+fn comparable_runs(result: &Value) -> impl Iterator<Item = &Value> {
     items(&result["outcomes"]).iter().filter(|outcome| outcome.get("before").is_none())
 }
 
-/// The last looks at each pod in all plays.
-fn looks(result: &Value) -> BTreeMap<String, BTreeSet<Look>> {
-    let mut found: BTreeMap<String, BTreeSet<Look>> = BTreeMap::new();
-    for outcome in plays(result) {
-        let last: BTreeMap<&str, Look> =
+/// The last observations of each pod in all recorded runs.
+fn observations(result: &Value) -> BTreeMap<String, BTreeSet<Observation>> {
+    let mut found: BTreeMap<String, BTreeSet<Observation>> = BTreeMap::new();
+    for outcome in comparable_runs(result) {
+        let last: BTreeMap<&str, Observation> =
             items(&outcome["arrivals"]).iter().map(|pod| (text(&pod["pod"]), look(pod))).collect();
         for (pod, look) in last {
             found.entry(pod.to_owned()).or_default().insert(look);
@@ -100,21 +100,21 @@ fn looks(result: &Value) -> BTreeMap<String, BTreeSet<Look>> {
     found
 }
 
-/// True if the pod was bound in some plays only.
-fn is_chance(looks: &BTreeSet<Look>) -> bool {
+/// True if the pod was bound in only some of the recorded runs.
+fn is_chance(looks: &BTreeSet<Observation>) -> bool {
     let is_bound: BTreeSet<bool> = looks.iter().map(|look| look.place.is_some()).collect();
     is_bound.len() > 1
 }
 
 fn compare(name: &str, result: &Value, report: &Value, chances: &BTreeSet<String>, found: &mut Agreement) {
-    for evicted in plays(result).filter_map(|outcome| outcome["evicted"].as_array()) {
+    for evicted in comparable_runs(result).filter_map(|outcome| outcome["evicted"].as_array()) {
         let expected: BTreeSet<String> = evicted.iter().map(|pod| text(pod).to_owned()).collect();
         let said: BTreeSet<String> = items(&report["evicted"]).iter().map(pod_name).collect();
         if said != expected {
             found.differences.push(format!("{name}: evicts {said:?} instead of {expected:?}"));
         }
     }
-    for (pod, looks) in looks(result) {
+    for (pod, looks) in observations(result) {
         found.pods += 1;
         match items(&report["pods"]).iter().find(|said| pod_name(said) == pod) {
             Some(said) => {
@@ -125,8 +125,15 @@ fn compare(name: &str, result: &Value, report: &Value, chances: &BTreeSet<String
     }
 }
 
-/// Compares the forecast of a pod with what was seen. `is_chance` says that some recording has several outcomes.
-fn compare_pod(name: &str, looks: &BTreeSet<Look>, said: &Value, is_chance: bool, found: &mut Agreement) {
+/// Compares the forecast of a pod with the recordings. `is_chance` is true if recordings of the scenario
+/// differ in their outcome.
+fn compare_pod(
+    name: &str,
+    looks: &BTreeSet<Observation>,
+    said: &Value,
+    is_chance: bool,
+    found: &mut Agreement,
+) {
     let bound = looks.iter().filter(|look| look.place.is_some()).count();
     let expected = match bound {
         _ if is_chance => "sometimes",
@@ -159,12 +166,12 @@ fn pod_name(pod: &Value) -> String {
     format!("{}/{}", text(&pod["namespace"]), text(&pod["name"]))
 }
 
-fn look(pod: &Value) -> Look {
+fn look(pod: &Value) -> Observation {
     let claims =
         items(&pod["claims"]).iter().map(|claim| devices(items(&claim["allocation"]["devices"]["results"])));
     let place = (pod["scheduled"] == true).then(|| (text(&pod["node"]).to_owned(), claims.collect()));
     let message = pod["condition"]["message"].as_str();
-    Look { place, message: message.map(|message| message_start(message).to_owned()) }
+    Observation { place, message: message.map(|message| message_start(message).to_owned()) }
 }
 
 fn placement(placement: &Value) -> Place {

@@ -1,4 +1,5 @@
-//! How the double serves policies: with discovery, a status of their own, and definitions that somebody can delete.
+//! How the API server double serves policies: with discovery, a status subresource, and definitions that can be
+//! deleted.
 
 use serde_json::{Value, json};
 use tollgate::cluster::POLICIES;
@@ -46,7 +47,8 @@ impl Double {
         });
     }
 
-    /// Discovery of the kinds that are installed; those that are being deleted cannot be created.
+    /// The discovery documents of the installed CustomResourceDefinitions. Objects of those that are being
+    /// deleted cannot be created.
     pub(super) fn discover_policies(&self, path: &str) -> Option<(u16, Value)> {
         (path == GROUP).then_some(())?;
         let state = self.state();

@@ -1,4 +1,5 @@
-//! What the double does with updates, deletions and evictions: it compares versions and UIDs, as a real one does.
+//! How the API server double handles updates, deletions and evictions: it compares versions and UIDs, as a real one
+//! does.
 
 use serde_json::{Value, json};
 

@@ -1,8 +1,8 @@
-//! Bodies made from the tables of the API's types: every list, map, text and struct of every kind, as long as wanted, and
-//! wrong in every way that has a name.
+//! Bodies made from the tables of the API's types: every list, map, text and struct of every kind, as long as wanted,
+//! and wrong in every way that has a name.
 //!
-//! Shared by `tests/engine/shapes.rs` (bytes, counted) and `benches/shapes.rs` (time, measured). Nothing is listed by hand: a
-//! field that a new release brings is covered when its row is.
+//! Shared by `tests/engine/shapes.rs` (bytes, counted) and `benches/shapes.rs` (time, measured). Nothing is listed by
+//! hand: a field that a new release brings is covered when its row is.
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
@@ -12,21 +12,21 @@ use tollgate_api::fields;
 use tollgate_api::profile::{ApiKind, Version};
 use tollgate_api::schema::{Field, StructTy, Ty};
 
-/// A field of a kind, by the fields on the way to it.
+/// A field of a kind, with the path of fields that leads to it.
 #[derive(Clone)]
-pub(crate) struct Place {
+pub(crate) struct HostileField {
     pub(crate) kind: ApiKind,
     pub(crate) version: Version,
     pub(crate) way: Vec<&'static Field>,
 }
 
-impl Place {
-    /// The field itself.
+impl HostileField {
+    /// The type of the field.
     pub(crate) fn ty(&self) -> &'static Ty {
         &self.way.last().expect("a place has a field").ty
     }
 
-    /// `ResourceClaim v1 spec.devices.requests`
+    /// Name of the field, such as `ResourceClaim v1 spec.devices.requests`.
     pub(crate) fn name(&self) -> String {
         let way: Vec<&str> = self.way.iter().map(|field| field.json).collect();
         format!("{} {} {}", self.kind.name(), self.version.name(), way.join("."))
@@ -37,9 +37,9 @@ impl Place {
     }
 }
 
-/// Every field of every type of every kind and version that a profile serves, where it is met first.
-pub(crate) fn places(profile: &'static Profile) -> Vec<Place> {
-    let mut all: Vec<Place> = Vec::new();
+/// Every field of every type that a profile serves, at its first occurrence.
+pub(crate) fn places(profile: &'static Profile) -> Vec<HostileField> {
+    let mut all: Vec<HostileField> = Vec::new();
     let mut met = HashSet::new();
     for kind in ApiKind::ALL {
         for &version in profile.versions(kind) {
@@ -47,7 +47,7 @@ pub(crate) fn places(profile: &'static Profile) -> Vec<Place> {
             descend(fields::root(kind, version), &mut way, &mut |way| {
                 let last = way.last().map(|field| std::ptr::from_ref::<Field>(field));
                 if met.insert((last, kind.has_full_schema())) {
-                    all.push(Place { kind, version, way: way.to_vec() });
+                    all.push(HostileField { kind, version, way: way.to_vec() });
                 }
             });
         }
@@ -68,7 +68,7 @@ fn descend(ty: &'static StructTy, way: &mut Vec<&'static Field>, found: &mut dyn
     }
 }
 
-/// The struct that a type holds, in lists and maps or by itself.
+/// The struct that a type contains, directly or in lists and maps.
 fn inside(ty: &'static Ty) -> Option<&'static StructTy> {
     match ty {
         Ty::Struct(inner) | Ty::StringOr(inner) => Some(inner),
@@ -78,33 +78,33 @@ fn inside(ty: &'static Ty) -> Option<&'static StructTy> {
     }
 }
 
-/// What is done to a field.
+/// How a field is filled in a hostile review.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Style {
-    /// Elements as a user would write them, each different.
+    /// Realistic elements, each different.
     Plausible,
-    /// All elements the same.
+    /// Equal elements.
     Repeated,
-    /// Elements with nothing in them.
+    /// Empty elements.
     Empty,
     Null,
     /// Elements of another JSON type.
     WrongType,
-    /// Elements with a field that nobody knows.
+    /// Elements with an unknown field.
     Unknown,
-    /// Elements that are too long, and have characters that must be escaped.
+    /// Elements that are too long and contain characters that must be escaped.
     Odd,
-    /// As many unknown fields beside it as wanted.
+    /// Many unknown fields beside the field.
     Strangers,
-    /// The field itself, as often as wanted.
+    /// The field itself, repeated many times.
     Again,
-    /// One text as long as wanted: letters, and characters that must be escaped.
+    /// A single long text of letters and of characters that must be escaped.
     Letters,
     Controls,
     Digits,
-    /// Short parts, each of them wrong.
+    /// Many short parts, each of them invalid.
     Parts,
-    /// One key as long as half of it, and faults below it.
+    /// A long key that takes half of the bytes, with errors below it.
     LongKey,
 }
 
@@ -124,7 +124,7 @@ impl Style {
     const OF_SCALARS: [Style; 5] =
         [Style::Letters, Style::Controls, Style::Digits, Style::Parts, Style::Again];
 
-    /// What can be done to a field of a type.
+    /// The styles that apply to a field of this type.
     pub(crate) fn of(ty: &Ty) -> &'static [Style] {
         match ty {
             Ty::List(_) | Ty::Map { .. } => &Style::OF_LISTS,
@@ -134,24 +134,25 @@ impl Style {
     }
 }
 
-/// What is asked about an object.
+/// The kind of request for an object.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Ask {
+pub(crate) enum RequestKind {
     Create,
-    /// The stored object is the same with its elements in another order.
+    /// The stored object has the same elements in another order.
     Turned,
-    /// The stored object has the elements that a user would write.
+    /// The stored object has valid elements.
     Mended,
     Mutate,
 }
 
-impl Ask {
-    pub(crate) const ALL: [Ask; 4] = [Ask::Turned, Ask::Mended, Ask::Create, Ask::Mutate];
+impl RequestKind {
+    pub(crate) const ALL: [RequestKind; 4] =
+        [RequestKind::Turned, RequestKind::Mended, RequestKind::Create, RequestKind::Mutate];
 }
 
-/// A review with about so many bytes of a place.
-pub(crate) fn review(place: &Place, style: Style, ask: Ask, bytes: usize) -> String {
-    let is_update = matches!(ask, Ask::Turned | Ask::Mended) || place.in_status();
+/// A review in which the field takes about `bytes` bytes.
+pub(crate) fn review(place: &HostileField, style: Style, ask: RequestKind, bytes: usize) -> String {
+    let is_update = matches!(ask, RequestKind::Turned | RequestKind::Mended) || place.in_status();
     let share = if is_update { bytes / 2 } else { bytes };
     let new = object(place, style, share, false);
     let (group, version, kind) = (place.kind.group(), place.version.name(), place.kind.name());
@@ -162,7 +163,7 @@ pub(crate) fn review(place: &Place, style: Style, ask: Ask, bytes: usize) -> Str
     );
     if is_update {
         let old = match ask {
-            Ask::Mended => object(place, Style::Plausible, share, false),
+            RequestKind::Mended => object(place, Style::Plausible, share, false),
             _ => object(place, style, share, true),
         };
         _ = write!(out, r#","oldObject":{old}"#);
@@ -171,7 +172,7 @@ pub(crate) fn review(place: &Place, style: Style, ask: Ask, bytes: usize) -> Str
     out
 }
 
-fn object(place: &Place, style: Style, bytes: usize, turned: bool) -> String {
+fn object(place: &HostileField, style: Style, bytes: usize, turned: bool) -> String {
     let api_version = match place.kind.group() {
         "" => place.version.name().to_owned(),
         group => format!("{group}/{}", place.version.name()),
@@ -184,7 +185,7 @@ fn object(place: &Place, style: Style, bytes: usize, turned: bool) -> String {
     out
 }
 
-/// How the end of a way is written.
+/// How the value at the end of a path is written.
 #[derive(Clone, Copy)]
 struct Leaf {
     style: Style,
@@ -193,7 +194,7 @@ struct Leaf {
 }
 
 impl Leaf {
-    /// The members of a struct on the way: its texts and numbers, and the next step.
+    /// Writes the members of a struct on the path: its scalars, and the next step.
     fn members(self, out: &mut String, ty: &'static StructTy, way: &[&'static Field], is_root: bool) {
         let Some((next, rest)) = way.split_first() else { return };
         for field in ty.fields {
@@ -241,7 +242,7 @@ impl Leaf {
         }
     }
 
-    /// The field at the end of the way.
+    /// Writes the field at the end of the path.
     fn last(self, out: &mut String, ty: &'static Ty) {
         let unit = match self.style {
             Style::Letters => Some("abcdefgh"),
@@ -287,7 +288,7 @@ impl Leaf {
         }
     }
 
-    /// Faults in one element, so many that they fill half of the bytes.
+    /// Writes errors into one element until they take half of the bytes.
     fn long_key(self, out: &mut String, ty: &'static Ty) {
         let leaf = Leaf { bytes: self.bytes / 2, ..self };
         let Some(inner) = inside(ty) else { return element(out, ty, Style::WrongType, 0) };
@@ -303,7 +304,7 @@ impl Leaf {
         out.push('}');
     }
 
-    /// Elements until there are enough bytes.
+    /// Writes elements until there are enough bytes.
     fn fill(self, out: &mut String, mut write: impl FnMut(&mut String, usize)) {
         let mut one = String::new();
         write(&mut one, 1_000);
@@ -321,7 +322,7 @@ fn comma(out: &mut String) {
     }
 }
 
-/// A field beside the way: texts and numbers as a user would write them, or nothing.
+/// Writes a field beside the path with realistic scalars, or nothing.
 fn sketch(out: &mut String, field: &'static Field, style: Style) {
     let is_scalar =
         !matches!(field.ty, Ty::Struct(_) | Ty::StringOr(_) | Ty::List(_) | Ty::Map { .. } | Ty::Raw);
@@ -336,7 +337,7 @@ fn sketch(out: &mut String, field: &'static Field, style: Style) {
     }
 }
 
-/// One value of a type.
+/// Writes one value of a type.
 fn element(out: &mut String, ty: &'static Ty, style: Style, index: usize) {
     let index = if style == Style::Repeated { 0 } else { index };
     match style {
@@ -386,7 +387,8 @@ fn element(out: &mut String, ty: &'static Ty, style: Style, index: usize) {
     }
 }
 
-/// A review of a claim with 32 times 32 selectors, each different, of about so many bytes together; right or wrong.
+/// A review of a claim with 32 times 32 different selectors of about `bytes` bytes in total, which are valid
+/// if `is_right`.
 #[allow(dead_code, reason = "the test has no clock")]
 pub(crate) fn expressions(bytes: usize, is_right: bool) -> String {
     let one = (bytes / 1_024).min(10_000);

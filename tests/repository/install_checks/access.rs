@@ -1,4 +1,5 @@
-//! What the program asks of the API server and the API server of it: permissions, webhooks, and the flags that decide.
+//! Checks of the access between the program and the API server: permissions, webhooks, and the flags that determine
+//! them.
 #![cfg_attr(
     not(feature = "online"),
     allow(dead_code, unused_imports, reason = "the checks need the whole program")
@@ -10,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::{Installation, fault_unless, items, texts};
 
-/// What `serve` asks of the API server is granted to its service account, and nothing else is.
+/// Checks that the service account of `serve` has exactly the permissions that it needs.
 #[cfg(feature = "online")]
 pub(super) fn permissions(all: &Installation) -> Vec<String> {
     use tollgate::cluster::NeededBy;
@@ -68,7 +69,7 @@ pub(super) fn permissions(all: &Installation) -> Vec<String> {
     faults
 }
 
-/// What `tollgate audit` lists is granted to the account of its CronJob, and nothing else is.
+/// Checks that the service account of the audit CronJob has exactly the permissions that it needs.
 #[cfg(feature = "online")]
 fn audit_permissions(all: &Installation) -> Vec<String> {
     use tollgate::cluster::NeededBy;
@@ -144,8 +145,8 @@ fn uses_policy_resources(all: &Installation) -> bool {
     all.setting("policy-source").is_some_and(|source| source.split(',').any(|store| store == "cluster"))
 }
 
-/// What policies that are custom resources need: their definitions, the Lease in the right namespace, and roles that
-/// nobody gets by having another role.
+/// Checks the objects that policies as custom resources need: their definitions, the Lease in the right
+/// namespace, and roles that are not aggregated to other roles.
 #[cfg(feature = "online")]
 fn policy_resources(all: &Installation) -> Vec<String> {
     use tollgate::cluster::{POLICIES, POLICY_LEASE};

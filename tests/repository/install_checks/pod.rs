@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::{Installation, fault_unless, items};
 use crate::kustomize::id;
 
-/// What the API server calls: the Service that the program registers, its port, and the pods behind it.
+/// Checks the path from the API server: the registered Service, its port, and its pods.
 pub(super) fn service(all: &Installation) -> Vec<String> {
     let mut faults = Vec::new();
     let Some(deployment) = all.deployment() else { return faults };
@@ -169,8 +169,8 @@ pub(super) fn probes(all: &Installation) -> Vec<String> {
     faults
 }
 
-/// The webhook's port is open to everybody, that of probes and metrics to some namespaces (and to the kubelet, which
-/// needs no rule), and the way out is open if the API server is asked.
+/// Checks the network policy: the webhook port is open to all, the port for probes and metrics to some
+/// namespaces, and egress if the API server is queried.
 pub(super) fn network(all: &Installation) -> Vec<String> {
     let mut faults = Vec::new();
     if all.deployment().is_none() {

@@ -1,4 +1,4 @@
-//! A fault for each check, planted into objects that pass all of them.
+//! Plants an error for each check into objects that pass all checks.
 #![cfg_attr(
     not(feature = "online"),
     allow(dead_code, unused_imports, reason = "the checks need the whole program")
@@ -16,7 +16,7 @@ use super::overlay;
 use crate::install_checks::{CHECKS, Installation};
 use crate::kustomize::Files;
 
-/// A planted fault: the check that notices it, what it is, and how it gets there.
+/// A planted error: the check that must report it, its description, and the change that introduces it.
 type Planted = (&'static str, &'static str, fn(&mut Vec<Value>));
 
 fn object<'a>(objects: &'a mut [Value], kind: &str) -> &'a mut Value {
@@ -161,7 +161,7 @@ const PLANTED: &[Planted] = &[
     }),
 ];
 
-/// Faults in what `tollgate manifests` prints, which has every kind of object but those of RBAC.
+/// Plants errors in the output of `tollgate manifests`, which contains every kind of object except RBAC.
 #[cfg(feature = "online")]
 #[test]
 fn every_check_notices_a_planted_fault() {
@@ -233,7 +233,7 @@ const PLANTED_IN_OVERLAY: &[Planted] = &[
     }),
 ];
 
-/// Faults in the overlay that asks most of the API server.
+/// Plants errors in the overlay that needs most permissions.
 #[cfg(feature = "online")]
 #[test]
 fn every_check_of_permissions_notices_a_planted_fault() {
@@ -353,7 +353,7 @@ fn faults_of_policy_resources_are_noticed() {
     }
 }
 
-/// Faults in the certificates of cert-manager, and a Secret that nobody creates.
+/// Plants errors in the certificates of cert-manager, and a Secret that is never created.
 #[test]
 fn faults_of_certificates_are_noticed() {
     let files = Files::of_repository();

@@ -45,7 +45,7 @@ fn every_kustomization_builds() {
     }
 }
 
-/// What the resolver is for: each of these faults stops the build.
+/// Each of these errors must stop the build.
 #[test]
 fn a_kustomization_that_cannot_be_built_is_noticed() {
     type Plant = fn(&mut Files);
@@ -153,7 +153,7 @@ fn a_kustomization_that_cannot_be_built_is_noticed() {
     }
 }
 
-/// What is printed decodes back to the same objects: what the tests check is what a user applies.
+/// The printed objects decode to the same objects, so that the tests check what a user applies.
 #[test]
 fn objects_of_a_build_are_those_of_its_files() {
     let files = Files::of_repository();

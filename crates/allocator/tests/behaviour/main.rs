@@ -12,7 +12,7 @@ use tollgate_document::doc::{Value, parse};
 
 const MAX_STEPS: u64 = 100_000;
 
-/// A slice of pool `p` on node `n1`, with the fields of its spec that are left.
+/// A ResourceSlice of pool `p` on node `n1`; `rest` is appended to its spec.
 fn slice(rest: &str) -> String {
     format!(
         r#"{{"metadata":{{"name":"s"}},"spec":{{"driver":"d.example.com","nodeName":"n1",
@@ -24,7 +24,7 @@ fn exactly(rest: &str) -> String {
     format!(r#"{{"devices":{{"requests":[{{"name":"r","exactly":{{"deviceClassName":"c"{rest}}}}}]}}}}"#)
 }
 
-/// Every selector selects every device.
+/// An evaluator for which every selector matches every device.
 struct AnyDevice;
 
 impl Selectors for AnyDevice {
@@ -33,7 +33,7 @@ impl Selectors for AnyDevice {
     }
 }
 
-/// What the allocator makes of claims with these specs: the devices with what they consume, or the text.
+/// Allocates claims with these specs. Returns the devices with their consumed capacity, or the error text.
 fn allocate(
     semantics: Semantics,
     version: Version,

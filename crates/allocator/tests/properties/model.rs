@@ -1,9 +1,9 @@
-//! What an allocation must be, and whether there is one, by trying everything. Written from the facts about the allocator
-//! and not from its code.
+//! A model of the allocator: checks whether an allocation is valid, and finds one by trying every combination. It is
+//! written from the documented behavior, not from the code.
 
-use crate::world::{Ask, Device, Use, World};
+use super::world::{Device, RequestAlternative, Use, World};
 
-/// A device for a request: the numbers of claim, request, alternative and device.
+/// A device chosen for a request, by the indices of claim, request, alternative and device.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) struct Choice {
     pub(crate) claim: usize,
@@ -12,9 +12,9 @@ pub(crate) struct Choice {
     pub(crate) device: usize,
 }
 
-impl Ask {
-    /// Whether the device is one that the request means, free or not.
-    fn means(&self, device: &Device) -> bool {
+impl RequestAlternative {
+    /// True if the device matches the request, whether or not it is free.
+    fn matches_device(&self, device: &Device) -> bool {
         let fits = match (self.memory, device.memory) {
             (None, _) => true,
             (Some(wanted), Some(memory)) => wanted <= memory,
@@ -25,17 +25,17 @@ impl Ask {
 }
 
 impl World {
-    fn ask(&self, choice: Choice) -> &Ask {
+    fn ask(&self, choice: Choice) -> &RequestAlternative {
         &self.claims[choice.claim].requests[choice.request][choice.alternative]
     }
 
-    /// What is wrong with a list of choices, in the order in which they were made.
-    pub(crate) fn flaw(&self, choices: &[Choice]) -> Option<String> {
+    /// Describes the first rule that a list of choices violates, in the order of the choices.
+    pub(crate) fn first_violation(&self, choices: &[Choice]) -> Option<String> {
         let device_of = |choice: &Choice| &self.devices[choice.device];
         for (at, choice) in choices.iter().enumerate() {
             let (ask, device, earlier) = (self.ask(*choice), device_of(choice), &choices[..at]);
             let same: Vec<&Choice> = earlier.iter().filter(|other| other.device == choice.device).collect();
-            if !ask.means(device) || device.is_tainted && !ask.tolerates {
+            if !ask.matches_device(device) || device.is_tainted && !ask.tolerates {
                 return Some(format!("{choice:?}: not selected, or tainted"));
             }
             let is_taken = match (device.is_shareable, ask.admin) {
@@ -50,13 +50,14 @@ impl World {
             }
         }
         (0..2)
-            .find_map(|pool| self.counter_flaw(choices, pool))
-            .or_else(|| (0..self.devices.len()).find_map(|device| self.capacity_flaw(choices, device)))
-            .or_else(|| (0..self.claims.len()).find_map(|claim| self.constraint_flaw(choices, claim)))
+            .find_map(|pool| self.counter_violation(choices, pool))
+            .or_else(|| (0..self.devices.len()).find_map(|device| self.capacity_violation(choices, device)))
+            .or_else(|| (0..self.claims.len()).find_map(|claim| self.constraint_violation(choices, claim)))
     }
 
-    /// A further share of a device takes no slots again, so it may be given even where others hold too many.
-    fn counter_flaw(&self, choices: &[Choice], pool: usize) -> Option<String> {
+    /// Checks the counters of a pool. A second share of a device consumes no counters, so it is allowed even
+    /// if other claims exceed them.
+    fn counter_violation(&self, choices: &[Choice], pool: usize) -> Option<String> {
         let in_pool = self.devices.iter().filter(|device| device.pool == pool);
         let held = in_pool.filter(|device| device.used != Use::Free);
         let held: u64 = held.filter_map(|device| device.slots).sum();
@@ -75,7 +76,7 @@ impl World {
         (!charged.is_empty() && sum > self.slots[pool]).then(|| format!("pool {pool}: {sum} slots"))
     }
 
-    fn capacity_flaw(&self, choices: &[Choice], number: usize) -> Option<String> {
+    fn capacity_violation(&self, choices: &[Choice], number: usize) -> Option<String> {
         let device = &self.devices[number];
         let memory = device.memory.filter(|_| device.is_shareable)?;
         let taken = |choice: &Choice| self.ask(*choice).memory.unwrap_or(memory);
@@ -85,7 +86,7 @@ impl World {
         (!taking.is_empty() && sum > memory).then(|| format!("device {number}: {sum} of {memory}"))
     }
 
-    fn constraint_flaw(&self, choices: &[Choice], claim: usize) -> Option<String> {
+    fn constraint_violation(&self, choices: &[Choice], claim: usize) -> Option<String> {
         self.claims[claim].constraints.iter().find_map(|&(is_match, is_first)| {
             let covered = |choice: &&Choice| choice.claim == claim && (!is_first || choice.request == 0);
             let groups: Vec<Option<u64>> =
@@ -99,9 +100,9 @@ impl World {
         })
     }
 
-    /// Which request does not have the number of devices that it asks for, from one alternative. `skips_used_up` says
-    /// that "all" leaves out shareable devices with too little left.
-    pub(crate) fn miscount(&self, choices: &[Choice], skips_used_up: bool) -> Option<String> {
+    /// Names a request that does not have the requested number of devices from one alternative. With
+    /// `skips_used_up`, requests for all devices omit shareable devices with too little capacity left.
+    pub(crate) fn wrong_device_count(&self, choices: &[Choice], skips_used_up: bool) -> Option<String> {
         for (claim, requests) in self.claims.iter().enumerate() {
             for (request, asks) in requests.requests.iter().enumerate() {
                 let mine: Vec<&Choice> = choices
@@ -109,7 +110,9 @@ impl World {
                     .filter(|choice| (choice.claim, choice.request) == (claim, request))
                     .collect();
                 let alternative = mine.first().map_or(0, |choice| choice.alternative);
-                let wanted = asks[alternative].count.unwrap_or_else(|| self.meant(&asks[alternative]).len());
+                let wanted = asks[alternative]
+                    .count
+                    .unwrap_or_else(|| self.matching_devices(&asks[alternative]).len());
                 let may_be_fewer = skips_used_up && asks[alternative].count.is_none() && mine.len() < wanted;
                 if mine.is_empty() || mine.len() != wanted && !may_be_fewer {
                     return Some(format!("claim {claim}, request {request}: {mine:?}"));
@@ -119,12 +122,12 @@ impl World {
         None
     }
 
-    /// The devices that a request means.
-    fn meant(&self, ask: &Ask) -> Vec<usize> {
-        (0..self.devices.len()).filter(|device| ask.means(&self.devices[*device])).collect()
+    /// The devices that match a request.
+    fn matching_devices(&self, ask: &RequestAlternative) -> Vec<usize> {
+        (0..self.devices.len()).filter(|device| ask.matches_device(&self.devices[*device])).collect()
     }
 
-    /// A solution, if there is one.
+    /// A valid solution, found by trying every combination.
     pub(crate) fn solution(&self) -> Option<Vec<Choice>> {
         let mut choices = Vec::new();
         self.extend(&mut choices, 0, 0).then_some(choices)
@@ -134,14 +137,15 @@ impl World {
         let Some(requests) = self.claims.get(claim) else { return true };
         let Some(asks) = requests.requests.get(request) else { return self.extend(choices, claim + 1, 0) };
         asks.iter().enumerate().any(|(alternative, ask)| {
-            let meant = self.meant(ask);
+            let meant = self.matching_devices(ask);
             let wanted = ask.count.unwrap_or(meant.len());
             wanted > 0
                 && (0_u32..1 << meant.len()).filter(|set| set.count_ones() as usize == wanted).any(|set| {
                     let before = choices.len();
                     let chosen = meant.iter().enumerate().filter(|(at, _)| set & (1 << at) != 0);
                     choices.extend(chosen.map(|(_, &device)| Choice { claim, request, alternative, device }));
-                    let found = self.flaw(choices).is_none() && self.extend(choices, claim, request + 1);
+                    let found =
+                        self.first_violation(choices).is_none() && self.extend(choices, claim, request + 1);
                     if !found {
                         choices.truncate(before);
                     }

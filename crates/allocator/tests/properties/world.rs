@@ -2,19 +2,23 @@
 
 use std::fmt::Write as _;
 
-/// A seeded sequence of numbers (splitmix64).
-pub(crate) struct Random(pub(crate) u64);
+/// A sequence of numbers: first those that are given, then those of a seed (splitmix64).
+pub(crate) struct Random<'a>(pub(crate) u64, pub(crate) &'a [u8]);
 
-impl Random {
+impl Random<'_> {
     /// A number below `limit`.
     pub(crate) fn below(&mut self, limit: u64) -> u64 {
+        if let Some((first, rest)) = self.1.split_first() {
+            self.1 = rest;
+            return u64::from(*first) % limit;
+        }
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         (mixed ^ (mixed >> 31)) % limit
     }
 
-    /// True once in so many times.
+    /// True with a probability of 1 in `times`.
     fn one_in(&mut self, times: u64) -> bool {
         self.below(times) == 0
     }
@@ -28,7 +32,7 @@ impl Random {
 pub(crate) enum Use {
     Free,
     Alone,
-    /// Shares, with what they consume if the device has capacity.
+    /// Shares are allocated; the number is the capacity that they consume.
     Shared(u64),
 }
 
@@ -45,8 +49,8 @@ pub(crate) struct Device {
 }
 
 #[derive(Debug)]
-pub(crate) struct Ask {
-    /// `None` for all devices.
+pub(crate) struct RequestAlternative {
+    /// Number of devices; `None` for `allocationMode: All`.
     pub(crate) count: Option<usize>,
     pub(crate) kind: Option<u64>,
     pub(crate) tolerates: bool,
@@ -56,16 +60,16 @@ pub(crate) struct Ask {
 
 #[derive(Debug)]
 pub(crate) struct Claim {
-    /// Each with its alternatives; one alternative is an exact request.
-    pub(crate) requests: Vec<Vec<Ask>>,
-    /// Whether it is a `matchAttribute`, and whether it is for the first request only.
+    /// The requests, each with its alternatives. A single alternative is an exact request.
+    pub(crate) requests: Vec<Vec<RequestAlternative>>,
+    /// The constraints: true for `matchAttribute`, and true if it covers only the first request.
     pub(crate) constraints: Vec<(bool, bool)>,
 }
 
 #[derive(Debug)]
 pub(crate) struct World {
     pub(crate) devices: Vec<Device>,
-    /// The counter of each pool.
+    /// The shared counter of each pool.
     pub(crate) slots: [u64; 2],
     pub(crate) claims: Vec<Claim>,
 }
@@ -73,7 +77,7 @@ pub(crate) struct World {
 pub(crate) const POOLS: [&str; 2] = ["a", "b"];
 
 impl World {
-    pub(crate) fn new(random: &mut Random) -> World {
+    pub(crate) fn new(random: &mut Random<'_>) -> World {
         let count = 1 + random.below(6);
         let devices = (0..count).map(|_| {
             let is_shareable = random.one_in(3);
@@ -100,7 +104,7 @@ impl World {
         World { devices, slots: [random.below(7), random.below(7)], claims }
     }
 
-    /// ResourceSlices, one of devices and one of counters for each pool.
+    /// ResourceSlices as JSON: for each pool, one with devices and one with counters.
     pub(crate) fn slices(&self) -> Vec<String> {
         let mut slices = Vec::new();
         for (pool, name) in POOLS.iter().enumerate() {
@@ -122,7 +126,7 @@ impl World {
         slices
     }
 
-    /// The results of allocated claims.
+    /// Allocation results of existing claims, as JSON.
     pub(crate) fn results(&self) -> Vec<String> {
         let mut results = Vec::new();
         for (number, device) in self.devices.iter().enumerate() {
@@ -169,10 +173,10 @@ impl Device {
 }
 
 impl Claim {
-    fn new(random: &mut Random) -> Claim {
+    fn new(random: &mut Random<'_>) -> Claim {
         let requests = (0..=random.below(2)).map(|_| {
             let alternatives = if random.one_in(3) { 2 } else { 1 };
-            (0..alternatives).map(|_| Ask::new(random, alternatives == 1)).collect()
+            (0..alternatives).map(|_| RequestAlternative::new(random, alternatives == 1)).collect()
         });
         let requests = requests.collect();
         let constraints = (0..random.below(2)).map(|_| (random.one_in(2), random.one_in(2))).collect();
@@ -203,9 +207,9 @@ impl Claim {
     }
 }
 
-impl Ask {
-    fn new(random: &mut Random, is_exact: bool) -> Ask {
-        Ask {
+impl RequestAlternative {
+    fn new(random: &mut Random<'_>, is_exact: bool) -> RequestAlternative {
+        RequestAlternative {
             count: (!random.one_in(6)).then(|| 1 + usize::from(random.one_in(3))),
             kind: random.maybe(2, 2),
             tolerates: random.one_in(3),

@@ -9,7 +9,7 @@ use tollgate_api::profile::Version;
 use tollgate_api::view::{Claim, ClaimSpec, Class, Slice};
 use tollgate_document::doc::{Value, parse};
 
-/// Asks for one device, whatever its taints.
+/// A claim spec for one device that tolerates every taint.
 const PROBE: &str = r#"{"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "c",
     "selectors": [{"cel": {"expression": "this one"}}], "tolerations": [{"operator": "Exists"}]}}]}}"#;
 

@@ -17,14 +17,14 @@ use tollgate_document::doc::{Value, parse};
 
 const CASES: &[u8] = include_bytes!("cases.jsonl.gz");
 
-/// The cases, one on each line.
+/// The recorded cases, one JSON object on each line.
 fn case_lines() -> String {
     let mut text = String::new();
     flate2::read::GzDecoder::new(CASES).read_to_string(&mut text).expect("gzip");
     text
 }
 
-/// What a case has agreed on.
+/// Number of recorded cases, and in how many of them each part of the result agrees.
 #[derive(Default, Clone, Copy)]
 struct Agreement {
     cases: u32,
@@ -46,7 +46,7 @@ fn recorded_cases() {
         for (release, semantics) in [("1.36", Semantics::V1_36), ("1.37", Semantics::V1_37_0)] {
             let expected = case.get("result").get(release);
             let expected = if expected.text() == "same" { case.get("result").get("1.36") } else { expected };
-            let actual = run(case, semantics);
+            let actual = allocate_case(case, semantics);
             topic.cases += 1;
             let before = *topic;
             compare(expected, &actual, topic);
@@ -84,10 +84,10 @@ fn recorded_cases() {
     print!("{table}");
 }
 
-/// An answer in the form of the recorded ones.
+/// A result in the format of the recorded results.
 #[derive(Debug)]
 enum Answer {
-    /// Per claim that was allocated: request, device, and consumed capacity, and the node selector.
+    /// For each allocated claim: its devices with requests and consumed capacity, and the node selector.
     Scheduled(Vec<(Vec<Device>, String)>),
     Not {
         reason: &'static str,
@@ -101,7 +101,7 @@ struct Device {
     consumed: BTreeMap<String, String>,
 }
 
-fn run(case: Value<'_>, semantics: Semantics) -> Answer {
+fn allocate_case(case: Value<'_>, semantics: Semantics) -> Answer {
     let items = |kind: &'static str| {
         let before = case.get("before").get("items").items();
         before.chain(case.get("create").items()).filter(move |item| item.get("kind").text() == kind)
@@ -200,8 +200,8 @@ fn describe(allocation: &Allocation<'_>) -> (Vec<Device>, String) {
     (devices.collect(), nodes)
 }
 
-/// The recorded answer in the same form.
-fn recorded(result: Value<'_>) -> Vec<(Vec<Device>, String)> {
+/// Converts a recorded result to the same format.
+fn recorded_allocations(result: Value<'_>) -> Vec<(Vec<Device>, String)> {
     let claims =
         result.get("claims").items().filter(|claim| claim.get("allocatedBefore").bool() != Some(true));
     let device = |device: Value<'_>| {
@@ -238,7 +238,7 @@ fn compare(expected: Value<'_>, actual: &Answer, agreement: &mut Agreement) {
     match actual {
         Answer::Scheduled(claims) if scheduled => {
             agreement.scheduled += 1;
-            let recorded = recorded(expected);
+            let recorded = recorded_allocations(expected);
             let names = |claims: &[(Vec<Device>, String)]| -> Vec<String> {
                 let names = |(devices, nodes): &(Vec<Device>, String)| {
                     let names: Vec<&str> = devices.iter().map(|device| device.name.as_str()).collect();

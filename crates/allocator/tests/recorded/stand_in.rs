@@ -1,7 +1,7 @@
 //! A stand-in for the evaluation of CEL selectors: just the expressions of the recorded cases.
 //!
-//! An expression is a conjunction of comparisons; each reads one attribute or capacity. Anything else is a panic, because
-//! then the cases have changed.
+//! An expression is a conjunction of comparisons; each reads one attribute or capacity. Anything else is a panic,
+//! because then the cases have changed.
 
 use std::cmp::Ordering;
 use tollgate_allocator::Candidate;
@@ -19,7 +19,8 @@ enum Value {
 
 const NO_OVERLOAD: &str = "no such overload";
 
-/// Whether the expression selects the device. A conjunction is false if any part is, whatever error another has.
+/// True if the expression selects the device. A conjunction is false if any part is false, even if another
+/// part fails.
 pub(crate) fn matches(expression: &str, device: Candidate<'_>) -> Result<bool, String> {
     let flat = expression.replace("&& (", "&& ");
     let flat =
@@ -32,7 +33,7 @@ pub(crate) fn matches(expression: &str, device: Candidate<'_>) -> Result<bool, S
     parts.into_iter().find(Result::is_err).unwrap_or(Ok(true))
 }
 
-/// The parentheses that close calls, without the one that closed the group.
+/// The parentheses that close calls, without the one that closes the group.
 fn closing(flat: &str) -> String {
     let (opened, closed) = (flat.matches('(').count(), flat.matches(')').count());
     let trailing = flat.len() - flat.trim_end_matches(')').len();
@@ -79,7 +80,7 @@ fn compare(left: &Value, operator: &str, right: &Value) -> Result<Value, String>
     }))
 }
 
-/// `device.…`, with at most one call.
+/// Evaluates `device.…` with at most one call.
 fn term(text: &str, device: Candidate<'_>) -> Result<Value, String> {
     match text {
         "device.driver" => return Ok(Value::String(device.driver.to_owned())),
@@ -127,7 +128,7 @@ fn term(text: &str, device: Candidate<'_>) -> Result<Value, String> {
     }
 }
 
-/// `attributes` and `gpu.example.com` of `device.attributes["gpu.example.com"]`, with or without its end.
+/// Splits `device.attributes["gpu.example.com"]` into `attributes` and `gpu.example.com`.
 fn map_and_domain(text: &str) -> (&str, &str) {
     let (map, domain) = text.split_once("[\"").expect("a domain");
     (map.strip_prefix("device.").expect("a field of device"), domain.trim_end_matches("\"]"))
@@ -178,7 +179,7 @@ fn release(version: &str) -> [i64; 3] {
     std::array::from_fn(|_| numbers.next().expect("three numbers"))
 }
 
-/// A version before its release: those in the cases differ in nothing but the text.
+/// Compares two prerelease versions. Those in the recorded cases differ only in their text.
 fn semver_order(one: &str, other: &str) -> Ordering {
     let pre = |version: &str| version.split_once('-').map(|(_, pre)| pre.to_owned());
     let by_pre = match (pre(one), pre(other)) {

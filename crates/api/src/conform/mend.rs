@@ -11,11 +11,11 @@ use tollgate_document::finding::{Edit, Fix, NewValue};
 
 /// Objects with more members are not mended.
 const MAX_MEMBERS: usize = 64;
-/// How many levels down a place for a field is searched at most.
+/// Maximum depth at which a fitting position for a field is searched.
 const MAX_DEPTH: usize = 5;
 /// Objects whose members are taken out of them where the version has no such object.
-const SHELLS: [&str; 3] = ["exactly", "basic", "spec"];
-/// Fields that are moved to where they belong: others have names that mean something in many places.
+const WRAPPERS: [&str; 3] = ["exactly", "basic", "spec"];
+/// Fields that fixes can move to another object. Other names are too common to be unambiguous.
 const MOVABLE: [&str; 18] = [
     "tolerations",
     "taints",
@@ -64,7 +64,8 @@ pub(super) fn for_field(unknown: UnknownField<'_, '_>, schema: Schema) -> Option
     Some(if has_taints { fix.changing_a_value() } else { fix })
 }
 
-/// Renames the field to the one that was meant, and makes its value a list or an object if that is all that differs.
+/// Renames the field to the probably intended one, and wraps its value in a list or object if that is the
+/// only other difference.
 fn rename_fix(unknown: UnknownField<'_, '_>, schema: Schema) -> Option<Fix> {
     let meant = suggest::meant_field(unknown.ty, unknown.key, schema)?;
     let (_, field) = unknown.ty.field(meant, schema.fields)?;
@@ -108,7 +109,8 @@ fn owning_field(
     found.next().filter(|_| found.next().is_none() && MOVABLE.contains(&key))
 }
 
-/// Puts the field, and all others that belong there, into a new object. `None` if that object exists.
+/// Moves the field, and all others that belong there, into a new nested object. Returns `None` if that object
+/// exists.
 fn nest_fix(unknown: UnknownField<'_, '_>, schema: Schema) -> Option<Fix> {
     let UnknownField { ty, object, key, at, .. } = unknown;
     let (field, inner) = owning_field(ty, key, schema)?;
@@ -128,22 +130,23 @@ fn nest_fix(unknown: UnknownField<'_, '_>, schema: Schema) -> Option<Fix> {
     Some(if has_taints { fix.changing_a_value() } else { fix })
 }
 
-/// Moves the field to the only place below that may have it. `None` if there are several places or none.
+/// Moves the field to the only nested object that can contain it. Returns `None` if there are several or
+/// none.
 fn move_fix(unknown: UnknownField<'_, '_>, schema: Schema) -> Option<Fix> {
     let UnknownField { ty, object, key, at, .. } = unknown;
     if !MOVABLE.contains(&key) {
         return None;
     }
     let mut found = Vec::new();
-    find_places(object, ty, schema, key, at, MAX_DEPTH, &mut found);
+    find_fitting_objects(object, ty, schema, key, at, MAX_DEPTH, &mut found);
     let [into] = <[FieldPath; 1]>::try_from(found).ok()?;
     let title = format!("Move `{key}` to `{}`", into.print(tollgate_document::field::PathStyle::User));
     Some(Fix::safe(title, Edit::Move { at: at.field(key).owned(), into }))
 }
 
-/// Adds to `found` the paths of the objects below `object` that may have the field. A list with several items counts as
-/// two places, because any item could be meant.
-fn find_places(
+/// Adds the paths of the objects below `object` that can contain the field. A list with several items counts
+/// as two paths, because any item could be intended.
+fn find_fitting_objects(
     object: Value<'_>,
     ty: &'static StructTy,
     schema: Schema,
@@ -174,7 +177,7 @@ fn find_places(
                 found.push(path.owned());
             }
         } else if depth > 0 {
-            find_places(value, ty, schema, key, &path, depth - 1, found);
+            find_fitting_objects(value, ty, schema, key, &path, depth - 1, found);
         }
     }
 }
@@ -192,9 +195,9 @@ fn has_field_within(ty: &'static StructTy, key: &str, schema: Schema, depth: usi
 /// Replaces an object that the version does not have by its members.
 fn unnest_fix(unknown: UnknownField<'_, '_>, schema: Schema) -> Option<Fix> {
     let UnknownField { ty, object, key, value, at } = unknown;
-    let is_shell = SHELLS.contains(&key) && value.kind() == ValueKind::Object && !value.is_empty();
+    let is_wrapper = WRAPPERS.contains(&key) && value.kind() == ValueKind::Object && !value.is_empty();
     let fits = |name: &str| ty.field(name, schema.fields).is_some() && !object.get(name).exists();
-    if !is_shell || !value.members().take(MAX_MEMBERS + 1).all(|(name, _)| fits(name.text())) {
+    if !is_wrapper || !value.members().take(MAX_MEMBERS + 1).all(|(name, _)| fits(name.text())) {
         return None;
     }
     let title = format!("Move the fields of `{key}` one level up");
@@ -212,7 +215,7 @@ pub(super) fn for_duplicate(object: Value<'_>, key: &str, at: &Path<'_>) -> Opti
     is_same.then(|| Fix::safe(title, Edit::Remove { at: at.field(key).owned() }))
 }
 
-/// The fix for a value of the wrong type; `None` if it is not clear what was meant.
+/// The fix for a value of the wrong type; `None` if the intention is not clear.
 pub(super) fn for_value(value: Value<'_>, ty: &Ty, at: &Path<'_>) -> Option<Fix> {
     let span = value.span();
     let written = value.doc().source().get(span.start as usize..span.end as usize)?;
@@ -271,8 +274,8 @@ pub(super) fn for_value(value: Value<'_>, ty: &Ty, at: &Path<'_>) -> Option<Fix>
     }
 }
 
-/// The fix that replaces a malformed time or quantity by `meant`; `None` if that is `None` or the value is not a
-/// string.
+/// The fix that replaces a malformed time or quantity with `meant`; `None` if `meant` is `None` or the value
+/// is not a string.
 pub(super) fn for_text(value: Value<'_>, meant: Option<String>, at: &Path<'_>) -> Option<Fix> {
     let meant = meant.filter(|_| value.kind() == ValueKind::String)?;
     Some(Fix::replace(at.owned(), value.text(), &meant))

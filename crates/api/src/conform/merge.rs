@@ -1,8 +1,8 @@
-//! The document the server goes on with: unknown fields dropped, duplicate keys merged as Go merges them.
+//! The document after decoding: unknown fields are dropped, and duplicate keys are merged as in Go.
 //!
-//! Go decodes each duplicate into what the earlier ones left: scalars are overwritten, structs merged field by
-//! field, maps merged by key with each value replaced whole, lists overwritten item by item into the old items and
-//! then cut. `null` clears pointers, lists and maps and leaves everything else as it was.
+//! Go decodes each duplicate into the result of the earlier ones: scalars are overwritten, structs merged field by
+//! field, maps merged by key with each value replaced, lists overwritten item by item and then truncated. `null`
+//! clears pointers, lists and maps, and has no effect otherwise.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -49,8 +49,8 @@ fn copy_unknown(out: &mut Builder<'_>, ty: &'static StructTy, values: &[Value<'_
     });
 }
 
-/// Calls `write` with the last member of each name, in the order of the document. Only names are remembered: there may be
-/// a million members.
+/// Calls `write` with the last member of each name, in the order of the document. Only names are remembered:
+/// there may be a million members.
 fn each_last<'d>(
     members: impl Iterator<Item = (Value<'d>, Value<'d>)> + Clone,
     mut write: impl FnMut(Value<'d>, Value<'d>),
@@ -68,8 +68,8 @@ fn write_field(out: &mut Builder<'_>, field: &'static Field, given: &[Value<'_>]
     write_merged(out, &field.ty, field.pointer, given, schema);
 }
 
-/// Writes what is left after decoding `given` one after another into one place of type `ty`; `pointer` is true for a Go
-/// pointer.
+/// Writes the result of decoding the values `given`, one after the other, into the same field of type `ty`.
+/// `pointer` is true if the Go field is a pointer.
 fn write_merged(out: &mut Builder<'_>, ty: &'static Ty, pointer: bool, given: &[Value<'_>], schema: Schema) {
     let nil_is_empty = pointer || matches!(ty, Ty::List(_) | Ty::Map { .. });
     let since_null = given.iter().rposition(|value| value.is_null()).map_or(0, |null| null + 1);

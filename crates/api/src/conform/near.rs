@@ -2,8 +2,8 @@
 
 use std::borrow::Borrow;
 
-/// The known word that was probably meant; `None` if there is not exactly one. It has the same letters in another case
-/// or with other hyphens, differs by a letter or two, or begins with what was written.
+/// The known word that was probably intended; `None` if there is not exactly one. It has the same letters in
+/// another case or with other hyphens, differs by one or two letters, or begins with the written text.
 pub fn nearest<'k>(written: &str, known: impl Iterator<Item = &'k str> + Clone) -> Option<&'k str> {
     let written = bare_letters(written);
     if written.is_empty() {

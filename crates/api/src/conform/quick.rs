@@ -1,8 +1,8 @@
-//! Fast path: whether a document decodes without any error or warning, as nearly all do. The same walk, without building
-//! paths or messages.
+//! Fast path: whether a document decodes without any error or warning, as nearly all do. The same walk, without
+//! building paths or messages.
 //!
-//! Invariant: a document that it lets pass is one of which the whole walk has nothing to tell. Where it does not know,
-//! it says no, and the whole walk decides.
+//! Invariant: a document that it lets pass is one of which the whole walk has nothing to tell. Where it does not
+//! know, it says no, and the whole walk decides.
 
 use super::{Schema, SeenKeys, quantity_text};
 use crate::schema::{StructTy, Ty, Unlisted};
@@ -13,26 +13,26 @@ use tollgate_formats::quantity;
 /// True if `value` surely decodes without any error or warning. False if the whole walk must decide.
 pub(super) fn is_clean(value: Value<'_>, schema: Schema) -> bool {
     // Items of a list may be of different kinds: what one of them is written as may be of another type.
-    let quick = Quick { schema, trusts_copies: !value.is_in_list() };
+    let quick = FastDecoder { schema, trusts_copies: !value.is_in_list() };
     // Types that are modelled in part usually have unknown keys, so the fast path does not apply.
     schema.root.unlisted == Unlisted::Dropped && quick.is_clean_object(value, schema.root)
 }
 
 /// The fast path for one document.
 #[derive(Clone, Copy)]
-struct Quick {
+struct FastDecoder {
     schema: Schema,
     /// True if a value that [is a copy](Value::is_copied) has the type of its original, which was checked before.
     trusts_copies: bool,
 }
 
-impl Quick {
+impl FastDecoder {
     /// True if an object surely decodes as the struct `ty` without any error or warning.
     fn is_clean_object(self, value: Value<'_>, ty: &'static StructTy) -> bool {
         let mut rows = 0_u64;
         value.members().all(|(key, member)| {
             let (key, kind) = (key.as_key(), member.kind());
-            if let Some(row) = ty.rows.easy_row(key, kind) {
+            if let Some(row) = ty.rows.field_bit_if_plain(key, kind) {
                 let is_first = rows & row == 0;
                 rows |= row;
                 return is_first;
@@ -41,7 +41,7 @@ impl Quick {
             let is_first = rows & (1 << row) == 0;
             rows |= 1 << row;
             is_first
-                && (field.ty.takes_any(kind)
+                && (field.ty.accepts_any(kind)
                     || self.is_checked_copy(member)
                     || self.schema.unread.has(field.name)
                     || self.is_clean_value(member, &field.ty))
@@ -66,7 +66,7 @@ impl Quick {
             (Ty::Int, ValueKind::Number) => value.int().is_some(),
             (Ty::Time, ValueKind::String) => gotime::parse(value.text()).is_ok(),
             (Ty::Quantity, _) => quantity::Quantity::parse(quantity_text(value)).is_ok(),
-            (ty, kind) => ty.takes_any(kind),
+            (ty, kind) => ty.accepts_any(kind),
         }
     }
 
@@ -81,7 +81,7 @@ impl Quick {
                     .get_or_insert_with(|| SeenKeys::of_first(value, position))
                     .is_repeated(key.text(), position);
             !is_again
-                && (inner.takes_any(member.kind())
+                && (inner.accepts_any(member.kind())
                     || self.is_checked_copy(member)
                     || self.is_clean_value(member, inner))
         })

@@ -11,8 +11,8 @@ use crate::profile::Profile;
 use tollgate_document::doc::{Syntax, Value, ValueKind};
 use tollgate_document::field::{Path, PathStyle};
 
-/// Fields that are often written in the wrong place: the struct, the field, and the hint about it.
-const WRONG_PLACES: &[(&str, &str, &str)] = &[
+/// Fields that users often put into the wrong struct: the struct, the field, and a hint.
+const MISPLACED_FIELDS: &[(&str, &str, &str)] = &[
     (
         "ResourceClaimSpec",
         "tolerations",
@@ -164,14 +164,14 @@ const OTHER_WORDS: &[(&str, &str, &str)] = &[
     ("OpaqueDeviceConfiguration", "config", "parameters"),
 ];
 
-/// The field of a struct that another word stands for; `None` if no such word is known.
+/// The field of a struct for which another word is commonly used; `None` if the word is unknown.
 pub(super) fn field_for_word(ty: &StructTy, name: &str) -> Option<&'static str> {
     let is_meant = |(owner, word, _): &&(&str, &str, &str)| *owner == ty.name && *word == name;
     OTHER_WORDS.iter().find(is_meant).map(|(_, _, field)| *field)
 }
 
-/// The field that was probably meant by an unknown name: by another word for it, or by its spelling. `None` if there is
-/// not exactly one.
+/// The field that was probably intended by an unknown name: by a synonym or by its spelling. `None` if there
+/// is not exactly one.
 pub(super) fn meant_field(ty: &'static StructTy, name: &str, schema: Schema) -> Option<&'static str> {
     let known =
         || ty.fields.iter().filter(|field| field.known.overlaps(schema.fields)).map(|field| field.json);
@@ -181,9 +181,9 @@ pub(super) fn meant_field(ty: &'static StructTy, name: &str, schema: Schema) -> 
     word.or_else(|| if is_elsewhere { None } else { nearest(name, known()) })
 }
 
-/// A hint for the unknown field `name` of `ty`; `None` if there is nothing helpful to say.
+/// A hint for the unknown field `name` of `ty`, if there is one.
 pub(super) fn for_field(ty: &'static StructTy, name: &str, schema: Schema, at: &Path<'_>) -> Option<String> {
-    let place = WRONG_PLACES.iter().find(|(owner, field, _)| *owner == ty.name && *field == name);
+    let place = MISPLACED_FIELDS.iter().find(|(owner, field, _)| *owner == ty.name && *field == name);
     if let Some((_, _, hint)) = place {
         return Some((*hint).to_owned());
     }
@@ -224,7 +224,7 @@ pub(super) fn for_field(ty: &'static StructTy, name: &str, schema: Schema, at: &
     })
 }
 
-/// A hint for a value of the wrong type: how to write it; `None` if there is nothing helpful to say.
+/// A hint on how to write a value of the wrong type, if there is one.
 pub(super) fn for_value(value: Value<'_>, ty: &Ty) -> Option<String> {
     let wants_text = matches!(ty, Ty::Str | Ty::Named(_) | Ty::CoreNamed(_) | Ty::Uid);
     let span = value.span();
@@ -282,7 +282,8 @@ pub(super) fn for_value(value: Value<'_>, ty: &Ty) -> Option<String> {
     }
 }
 
-/// The member of the struct `ty` that a scalar of that kind, written in place of the object, probably stands for.
+/// The member of the struct `ty` that a scalar of this kind, written instead of the object, probably
+/// represents.
 pub(super) fn member_for_scalar(ty: &StructTy, kind: ValueKind) -> Option<&'static str> {
     match (ty.name, kind) {
         ("DeviceAttribute", ValueKind::String) => Some("string"),
@@ -311,7 +312,7 @@ pub(super) fn whole_seconds(text: &str) -> Option<i64> {
     (nanos % 1_000_000_000 == 0).then_some(nanos / 1_000_000_000)
 }
 
-/// The bool that a text such as `yes` or `off` stands for; `None` if it stands for none.
+/// The boolean for a text such as `yes` or `off`; `None` for other texts.
 pub(super) fn meant_bool(text: &str) -> Option<bool> {
     match text.to_ascii_lowercase().as_str() {
         "true" | "yes" | "on" => Some(true),
@@ -344,8 +345,8 @@ pub(super) fn for_time(text: &str) -> String {
     }
 }
 
-/// The quantity with a correct suffix: `10Gi` for `10GiB`, `10 Gi` and `10gi`. `None` if it is not clear what was
-/// meant.
+/// The quantity with a corrected suffix: `10Gi` for `10GiB`, `10 Gi` and `10gi`. `None` if the intention is
+/// not clear.
 pub(super) fn corrected_quantity(text: &str) -> Option<String> {
     let compact: String = text.chars().filter(|letter| !letter.is_whitespace()).collect();
     let digits = compact.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());

@@ -3,7 +3,7 @@
 use super::meta::{API_VERSION, KIND, META};
 use super::status::CLAIM_STATUS;
 use super::taint::TOLERATIONS;
-use super::{QUANTITIES, S34, S37, STRINGS, api};
+use super::{QUANTITIES, SINCE_1_34, SINCE_1_37, STRINGS, api};
 use crate::profile::Availability;
 use crate::schema::{Field, StructTy, Ty};
 
@@ -18,8 +18,8 @@ pub(super) const CLASS_NAME: Field = a!("deviceClassName", Ty::Str);
 pub(super) const MODE: Field = f!("allocationMode", Ty::Named("DeviceAllocationMode"));
 pub(super) const COUNT: Field = f!("count", Ty::Int);
 pub(super) const ADMIN_ACCESS: Field = p!("adminAccess", Ty::Bool);
-pub(super) const CAPACITY_FIELD: Field = p!("capacity", Ty::Struct(&CAPACITY_REQUIREMENTS), S34);
-pub(super) const DERIVED_FIELD: Field = f!("derivedAttributes", Ty::List(&Ty::Struct(&DERIVED)), S37);
+pub(super) const CAPACITY_FIELD: Field = p!("capacity", Ty::Struct(&CAPACITY_REQUIREMENTS), SINCE_1_34);
+pub(super) const DERIVED_FIELD: Field = f!("derivedAttributes", Ty::List(&Ty::Struct(&DERIVED)), SINCE_1_37);
 
 pub(super) static EXACT: StructTy = api(
     "ExactDeviceRequest",
@@ -55,7 +55,7 @@ pub(super) static CONSTRAINT: StructTy = api(
     &[
         f!("requests", STRINGS),
         p!("matchAttribute", Ty::Named("FullyQualifiedName")),
-        p!("distinctAttribute", Ty::Named("FullyQualifiedName"), S34),
+        p!("distinctAttribute", Ty::Named("FullyQualifiedName"), SINCE_1_34),
     ],
 );
 pub(super) static OPAQUE: StructTy =

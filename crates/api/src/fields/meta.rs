@@ -68,7 +68,8 @@ pub(super) static NODE_REQUIREMENT: StructTy = meta_struct(
     "NodeSelectorRequirement",
     &[a!("key", Ty::Str), a!("operator", Ty::CoreNamed("NodeSelectorOperator")), f!("values", STRINGS)],
 );
-pub(super) static NODE_TERM: StructTy = meta_struct(
+/// The fields of NodeSelectorTerm.
+pub static NODE_TERM: StructTy = meta_struct(
     "NodeSelectorTerm",
     &[
         f!("matchExpressions", Ty::List(&Ty::Struct(&NODE_REQUIREMENT))),

@@ -3,7 +3,7 @@
 use super::claim::{OPAQUE_FIELD, SELECTORS};
 use super::meta::{API_VERSION, CONDITIONS, KIND, META};
 use super::taint::TAINT;
-use super::{R2, S34, S35, api};
+use super::{DRAFT_R2, SINCE_1_34, SINCE_1_35, api};
 use crate::profile::Availability;
 use crate::schema::{Field, StructTy, Ty};
 
@@ -14,14 +14,14 @@ pub static CLASS_SPEC: StructTy = api(
     &[
         SELECTORS,
         f!("config", Ty::List(&Ty::Struct(&CLASS_CONFIG))),
-        p!("extendedResourceName", Ty::Str, S34),
+        p!("extendedResourceName", Ty::Str, SINCE_1_34),
     ],
 );
 pub(super) static CLASS: StructTy =
     api("DeviceClass", &[API_VERSION, KIND, META, f!("spec", Ty::Struct(&CLASS_SPEC))]);
 
 /// Selection by class and CEL shipped in 1.33 and 1.34 and is part of draft r2.
-pub(super) const BY_CLASS: Availability = Availability::between(33, 34).or(R2);
+pub(super) const BY_CLASS: Availability = Availability::between(33, 34).or(DRAFT_R2);
 /// DeviceTaintSelector, whose list is compared on updates.
 pub static TAINT_SELECTOR: StructTy = api(
     "DeviceTaintSelector",
@@ -45,6 +45,6 @@ pub(super) static TAINT_RULE: StructTy = api(
         KIND,
         META,
         f!("spec", Ty::Struct(&RULE_SPEC)),
-        f!("status", Ty::Struct(&RULE_STATUS), S35),
+        f!("status", Ty::Struct(&RULE_STATUS), SINCE_1_35),
     ],
 );

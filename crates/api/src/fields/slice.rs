@@ -2,7 +2,7 @@
 
 use super::meta::{API_VERSION, KIND, META, NODES};
 use super::taint::{DEVICE_TAINTS, SLICE_TAINT};
-use super::{QUANTITIES, R2, S34, S36, S37, STRINGS, api};
+use super::{DRAFT_R2, QUANTITIES, SINCE_1_34, SINCE_1_36, SINCE_1_37, STRINGS, api};
 use crate::profile::Availability;
 use crate::schema::{Field, StructTy, Ty};
 
@@ -15,19 +15,20 @@ pub static COUNTER_SET: StructTy = api("CounterSet", &[a!("name", Ty::Str), COUN
 /// DeviceCounterConsumption, printed whole when duplicate.
 pub static CONSUMPTION: StructTy = api(
     "DeviceCounterConsumption",
-    &[a!("counterSet", Ty::Str), COUNTERS, f!("compatibilityGroups", STRINGS, S37)],
+    &[a!("counterSet", Ty::Str), COUNTERS, f!("compatibilityGroups", STRINGS, SINCE_1_37)],
 );
-pub(super) static ATTRIBUTE: StructTy = api(
+/// The fields of DeviceAttribute.
+pub static ATTRIBUTE: StructTy = api(
     "DeviceAttribute",
     &[
         p!("int", Ty::Int),
         p!("bool", Ty::Bool),
         p!("string", Ty::Str),
         p!("version", Ty::Str),
-        f!("ints", Ty::List(&Ty::Int), S36),
-        f!("bools", Ty::List(&Ty::Bool), S36),
-        f!("strings", STRINGS, S36),
-        f!("versions", STRINGS, S36),
+        f!("ints", Ty::List(&Ty::Int), SINCE_1_36),
+        f!("bools", Ty::List(&Ty::Bool), SINCE_1_36),
+        f!("strings", STRINGS, SINCE_1_36),
+        f!("versions", STRINGS, SINCE_1_36),
     ],
 );
 pub(super) static POLICY_RANGE: StructTy = api(
@@ -44,7 +45,7 @@ pub(super) static REQUEST_POLICY: StructTy = api(
 );
 pub(super) static CAPACITY: StructTy = api(
     "DeviceCapacity",
-    &[a!("value", Ty::Quantity), p!("requestPolicy", Ty::Struct(&REQUEST_POLICY), S34)],
+    &[a!("value", Ty::Quantity), p!("requestPolicy", Ty::Struct(&REQUEST_POLICY), SINCE_1_34)],
 );
 pub(super) static NODE_RESOURCE_1_36: StructTy = api(
     "NodeAllocatableResourceMapping",
@@ -69,10 +70,10 @@ pub(super) const ATTRIBUTES: Field =
 pub(super) const CAPACITIES: Field =
     f!("capacity", Ty::Map { key: "QualifiedName", value: &Ty::Struct(&CAPACITY) });
 pub(super) const CONSUMES: Field = f!("consumesCounters", Ty::List(&Ty::Struct(&CONSUMPTION)));
-pub(super) const BINDS_TO_NODE: Field = p!("bindsToNode", Ty::Bool, S34);
-pub(super) const BINDING: Field = f!("bindingConditions", STRINGS, S34);
-pub(super) const BINDING_FAILURE: Field = f!("bindingFailureConditions", STRINGS, S34);
-pub(super) const MULTIPLE: Field = p!("allowMultipleAllocations", Ty::Bool, S34);
+pub(super) const BINDS_TO_NODE: Field = p!("bindsToNode", Ty::Bool, SINCE_1_34);
+pub(super) const BINDING: Field = f!("bindingConditions", STRINGS, SINCE_1_34);
+pub(super) const BINDING_FAILURE: Field = f!("bindingFailureConditions", STRINGS, SINCE_1_34);
+pub(super) const MULTIPLE: Field = p!("allowMultipleAllocations", Ty::Bool, SINCE_1_34);
 pub(super) const NODE_MAPPINGS: Field = f!(
     "nodeAllocatableResourceMappings",
     Ty::Map { key: "v1.ResourceName", value: &Ty::Struct(&NODE_RESOURCE_1_36) },
@@ -81,46 +82,35 @@ pub(super) const NODE_MAPPINGS: Field = f!(
 pub(super) const NODE_RESOURCES: Field = f!(
     "nodeAllocatableResources",
     Ty::Map { key: "v1.ResourceName", value: &Ty::Struct(&NODE_RESOURCE) },
-    S37
+    SINCE_1_37
 );
 
-pub(super) static DEVICE: StructTy = api(
-    "Device",
-    &[
-        a!("name", Ty::Str),
-        ATTRIBUTES,
-        CAPACITIES,
-        CONSUMES,
-        p!("nodeName", Ty::Str),
-        p!("nodeSelector", NODES),
-        p!("allNodes", Ty::Bool),
-        DEVICE_TAINTS,
-        BINDS_TO_NODE,
-        BINDING,
-        BINDING_FAILURE,
-        MULTIPLE,
-        NODE_MAPPINGS,
-        NODE_RESOURCES,
-    ],
-);
-pub(super) static BASIC_DEVICE: StructTy = api(
-    "BasicDevice",
-    &[
-        ATTRIBUTES,
-        CAPACITIES,
-        CONSUMES,
-        p!("nodeName", Ty::Str),
-        p!("nodeSelector", NODES),
-        p!("allNodes", Ty::Bool),
-        DEVICE_TAINTS,
-        BINDS_TO_NODE,
-        BINDING,
-        BINDING_FAILURE,
-        MULTIPLE,
-        NODE_MAPPINGS,
-        NODE_RESOURCES,
-    ],
-);
+/// A device: the rows that are its own, and those of every version.
+macro_rules! device {
+    ($name:literal, $($own:expr)?) => {
+        api(
+            $name,
+            &[
+                $($own,)?
+                ATTRIBUTES,
+                CAPACITIES,
+                CONSUMES,
+                p!("nodeName", Ty::Str),
+                p!("nodeSelector", NODES),
+                p!("allNodes", Ty::Bool),
+                DEVICE_TAINTS,
+                BINDS_TO_NODE,
+                BINDING,
+                BINDING_FAILURE,
+                MULTIPLE,
+                NODE_MAPPINGS,
+                NODE_RESOURCES,
+            ],
+        )
+    };
+}
+pub(super) static DEVICE: StructTy = device!("Device", a!("name", Ty::Str));
+pub(super) static BASIC_DEVICE: StructTy = device!("BasicDevice",);
 /// v1alpha3 of 1.33: a capacity is a bare quantity.
 pub(super) static BASIC_DEVICE_V1ALPHA3: StructTy = api(
     "BasicDevice",
@@ -144,43 +134,37 @@ pub(super) const POOL_FIELD: Field = a!("pool", Ty::Struct(&POOL));
 pub(super) const NODE_SELECTOR_FIELD: Field = p!("nodeSelector", NODES);
 pub(super) const PER_DEVICE: Field = p!("perDeviceNodeSelection", Ty::Bool);
 pub(super) const SHARED_COUNTERS: Field = f!("sharedCounters", Ty::List(&Ty::Struct(&COUNTER_SET)));
-pub(super) const PARTITION_TYPE: Field = p!("partitionTypeAttribute", Ty::Named("FullyQualifiedName"), S37);
+pub(super) const PARTITION_TYPE: Field =
+    p!("partitionTypeAttribute", Ty::Named("FullyQualifiedName"), SINCE_1_37);
 pub(super) const SKIP_OPERATIONS: Field =
-    f!("skipNodeOperations", Ty::List(&Ty::Named("SkipNodeOperation")), S37);
-pub(super) const SLICE_TAINTS: Field = f!("taints", Ty::List(&Ty::Struct(&SLICE_TAINT)), R2);
+    f!("skipNodeOperations", Ty::List(&Ty::Named("SkipNodeOperation")), SINCE_1_37);
+pub(super) const SLICE_TAINTS: Field = f!("taints", Ty::List(&Ty::Struct(&SLICE_TAINT)), DRAFT_R2);
 
-pub(super) static SLICE_SPEC: StructTy = api(
-    "ResourceSliceSpec",
-    &[
-        DRIVER,
-        POOL_FIELD,
-        p!("nodeName", Ty::Str),
-        NODE_SELECTOR_FIELD,
-        p!("allNodes", Ty::Bool),
-        f!("devices", Ty::List(&Ty::Struct(&DEVICE))),
-        PER_DEVICE,
-        SHARED_COUNTERS,
-        PARTITION_TYPE,
-        SKIP_OPERATIONS,
-        SLICE_TAINTS,
-    ],
-);
-pub(super) static SLICE_SPEC_V1BETA1: StructTy = api(
-    "ResourceSliceSpec",
-    &[
-        DRIVER,
-        POOL_FIELD,
-        f!("nodeName", Ty::Str),
-        NODE_SELECTOR_FIELD,
-        f!("allNodes", Ty::Bool),
-        f!("devices", Ty::List(&Ty::Struct(&DEVICE_V1BETA1))),
-        PER_DEVICE,
-        SHARED_COUNTERS,
-        PARTITION_TYPE,
-        SKIP_OPERATIONS,
-        SLICE_TAINTS,
-    ],
-);
+/// The spec of a slice: how a version declares its node and its devices.
+macro_rules! slice_spec {
+    ($node_name:expr, $all_nodes:expr, $device:ident) => {
+        api(
+            "ResourceSliceSpec",
+            &[
+                DRIVER,
+                POOL_FIELD,
+                $node_name,
+                NODE_SELECTOR_FIELD,
+                $all_nodes,
+                f!("devices", Ty::List(&Ty::Struct(&$device))),
+                PER_DEVICE,
+                SHARED_COUNTERS,
+                PARTITION_TYPE,
+                SKIP_OPERATIONS,
+                SLICE_TAINTS,
+            ],
+        )
+    };
+}
+pub(super) static SLICE_SPEC: StructTy =
+    slice_spec!(p!("nodeName", Ty::Str), p!("allNodes", Ty::Bool), DEVICE);
+pub(super) static SLICE_SPEC_V1BETA1: StructTy =
+    slice_spec!(f!("nodeName", Ty::Str), f!("allNodes", Ty::Bool), DEVICE_V1BETA1);
 pub(super) static SLICE_SPEC_V1ALPHA3: StructTy = api(
     "ResourceSliceSpec",
     &[

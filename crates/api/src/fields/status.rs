@@ -4,7 +4,7 @@ use super::claim::{ADMIN_ACCESS, OPAQUE_FIELD};
 use super::meta::CONDITIONS;
 use super::slice::{BINDING, BINDING_FAILURE, NODE_SELECTOR_FIELD, SKIP_OPERATIONS};
 use super::taint::TOLERATIONS;
-use super::{QUANTITIES, S34, STRINGS, api};
+use super::{QUANTITIES, SINCE_1_34, STRINGS, api};
 use crate::profile::Availability;
 use crate::schema::{Field, StructTy, Ty};
 
@@ -19,8 +19,8 @@ pub(super) static RESULT: StructTy = api(
         TOLERATIONS,
         BINDING,
         BINDING_FAILURE,
-        p!("shareID", Ty::Uid, S34),
-        f!("consumedCapacity", QUANTITIES, S34),
+        p!("shareID", Ty::Uid, SINCE_1_34),
+        f!("consumedCapacity", QUANTITIES, SINCE_1_34),
         SKIP_OPERATIONS,
     ],
 );
@@ -38,7 +38,7 @@ pub static ALLOCATION: StructTy = api(
     &[
         f!("devices", Ty::Struct(&DEVICE_ALLOCATION)),
         NODE_SELECTOR_FIELD,
-        p!("allocationTimestamp", Ty::Time, S34),
+        p!("allocationTimestamp", Ty::Time, SINCE_1_34),
     ],
 );
 /// ResourceClaimConsumerReference, printed whole when duplicate.
@@ -57,7 +57,7 @@ pub static DEVICE_STATUS: StructTy = api(
         a!("driver", Ty::Str),
         a!("pool", Ty::Str),
         a!("device", Ty::Str),
-        p!("shareID", Ty::Str, S34),
+        p!("shareID", Ty::Str, SINCE_1_34),
         a!("conditions", CONDITIONS),
         p!("data", Ty::Raw),
         p!("networkData", Ty::Struct(&NETWORK_DATA)),

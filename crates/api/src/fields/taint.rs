@@ -1,10 +1,10 @@
 //! Taints and tolerations, the same in every version; draft r2's additions.
 
-use super::{R2, api};
+use super::{DRAFT_R2, api};
 use crate::profile::Availability;
 use crate::schema::{Field, StructTy, Ty};
 
-/// DeviceTaint.
+/// Fields of DeviceTaint.
 pub(super) static TAINT: StructTy = api(
     "DeviceTaint",
     &[
@@ -12,12 +12,12 @@ pub(super) static TAINT: StructTy = api(
         f!("value", Ty::Str),
         a!("effect", Ty::Named("DeviceTaintEffect")),
         p!("timeAdded", Ty::Time),
-        f!("description", Ty::Str, R2),
-        p!("data", Ty::Raw, R2),
-        p!("evictionsPerSecond", Ty::Int, R2),
+        f!("description", Ty::Str, DRAFT_R2),
+        p!("data", Ty::Raw, DRAFT_R2),
+        p!("evictionsPerSecond", Ty::Int, DRAFT_R2),
     ],
 );
-/// DeviceToleration.
+/// Fields of DeviceToleration.
 pub(super) static TOLERATION: StructTy = api(
     "DeviceToleration",
     &[
@@ -32,7 +32,7 @@ pub(super) static TOLERATION: StructTy = api(
 pub(super) const DEVICE_TAINTS: Field = f!(
     "taints",
     Ty::List(&Ty::Struct(&TAINT)),
-    Availability::ALWAYS.except(Availability::DRAFT_R2_ALONE.or(R2))
+    Availability::ALWAYS.except(Availability::DRAFT_R2_ALONE.or(DRAFT_R2))
 );
 /// Taints of a ResourceSlicePatch.
 pub(super) const TAINTS: Field = f!("taints", Ty::List(&Ty::Struct(&TAINT)));

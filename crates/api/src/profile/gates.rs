@@ -1,9 +1,10 @@
-//! The feature gates of dynamic resource allocation: which releases have them, and which are on by default. Data.
+//! The feature gates of dynamic resource allocation: the releases that have them, and their defaults. Data.
 //!
-//! What a gate guards is in `api::gated`. Gates never change which versions are served. A profile assumes all gates on
-//! unless somebody says which are: whoever writes a toleration has the gate on, or wants it. Drafts have no gates.
+//! The fields that a gate guards are in `api::gated`. Gates never change the served versions. Unless the user
+//! specifies the gates, a profile assumes that all are enabled, because a user who writes a toleration has the gate
+//! enabled or wants it. Drafts have no gates.
 //!
-//! Invariant: a gate that a release locks is on there, whatever is asked for.
+//! Invariant: a gate that a release locks is always enabled there.
 
 use super::{ApiKind, Availability, Profile, Version};
 
@@ -20,7 +21,7 @@ macro_rules! gates {
         pub enum Gate { $($(#[$doc])* $gate,)* }
 
         impl Gate {
-            /// Every gate, by name.
+            /// All feature gates, by name.
             pub const ALL: &'static [Gate] = &[$(Gate::$gate),*];
 
             /// The name in Kubernetes, such as `DRADeviceTaints`.
@@ -28,7 +29,8 @@ macro_rules! gates {
                 match self { $(Gate::$gate => stringify!($gate),)* }
             }
 
-            /// The releases that have the gate, those that have it on by default, and those that have locked it on.
+            /// The releases that have the feature gate, those that enable it by default, and those that lock
+            /// it to enabled.
             const fn releases(self) -> [Availability; 3] {
                 match self { $(Gate::$gate => [since($known), $on, $locked],)* }
             }
@@ -47,25 +49,26 @@ gates! {
     DRADeviceBindingConditions: since 34, on since(36), locked NEVER;
     /// `compatibilityGroups` of consumed counters.
     DRADeviceCompatibilityGroups: since 37, on NEVER, locked NEVER;
-    /// Whether scheduler and eviction controller act on DeviceTaintRules. The API server stores them either way.
+    /// The scheduler and the eviction controller act on DeviceTaintRules. The API server stores them in any
+    /// case.
     DRADeviceTaintRules: since 35, on since(37), locked NEVER;
     /// `taints` of devices, `tolerations` of requests.
     DRADeviceTaints: since 33, on since(36), locked NEVER;
     /// `extendedResourceName` of classes.
     DRAExtendedResource: since 34, on since(36), locked since(37);
-    /// Request policies exact to the thousandth. On by default only where servers of 1.36 need not be understood.
+    /// Request policies are exact to the thousandth.
     DRAFractionalCapacityRange: since 37, on NEVER, locked NEVER;
     /// `ints`, `bools`, `strings`, `versions` of attributes.
     DRAListTypeAttributes: since 36, on NEVER, locked NEVER;
     /// `nodeAllocatableResources`, in 1.36 `nodeAllocatableResourceMappings`.
     DRANodeAllocatableResources: since 36, on NEVER, locked NEVER;
-    /// `skipNodeOperations`.
+    /// Allows `skipNodeOperations`.
     DRAOptionalNodeOperations: since 37, on NEVER, locked NEVER;
     /// `sharedCounters`, `consumesCounters`, `perDeviceNodeSelection`.
     DRAPartitionableDevices: since 33, on since(36), locked NEVER;
-    /// `partitionTypeAttribute`.
+    /// Allows `partitionTypeAttribute`.
     DRAPartitionableDevicesType: since 37, on NEVER, locked NEVER;
-    /// `firstAvailable`.
+    /// Allows `firstAvailable`.
     DRAPrioritizedList: since 33, on since(34), locked since(37);
     /// `status.devices` of claims.
     DRAResourceClaimDeviceStatus: since 32, on since(33), locked since(37);
@@ -74,10 +77,10 @@ gates! {
 /// The gates without which nothing acts on DeviceTaintRules.
 const RULE_GATES: [Gate; 2] = [Gate::DRADeviceTaints, Gate::DRADeviceTaintRules];
 
-/// The feature gate of dynamic resource allocation itself. It is on: without it, there is nothing to judge.
+/// The feature gate of dynamic resource allocation itself. It is assumed to be enabled.
 const WHOLE_FEATURE: &str = "DynamicResourceAllocation";
 
-/// Whether Kubernetes 1.33 to 1.37 have a gate of that name that changes nothing here.
+/// True if Kubernetes 1.33 to 1.37 have a feature gate with this name that does not affect Tollgate.
 fn is_irrelevant(name: &str) -> bool {
     name == WHOLE_FEATURE || include_str!("other_gates.txt").lines().any(|known| known == name)
 }
@@ -89,15 +92,15 @@ impl Gate {
     }
 }
 
-/// A set of gates.
+/// A set of feature gates.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct GateSet(u32);
 
 impl GateSet {
-    /// All gates, those of future releases included.
+    /// All feature gates, including those of future releases.
     pub const ALL: GateSet = GateSet(u32::MAX);
 
-    /// Whether the set has a gate.
+    /// True if the set contains the feature gate.
     pub const fn has(self, gate: Gate) -> bool {
         self.0 & 1 << gate as u32 != 0
     }
@@ -109,12 +112,13 @@ impl GateSet {
     }
 }
 
-/// Which gates a profile is judged with.
+/// The feature gates of a profile.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Gates {
     /// The gates that are on.
     pub on: GateSet,
-    /// True if nobody said which gates are on: then all are, with warnings about what default gates would drop.
+    /// True if the user did not specify feature gates. All are then treated as enabled, with warnings about
+    /// fields that default gates would drop.
     pub are_assumed: bool,
     /// True if a running API server reported them.
     pub are_live: bool,
@@ -125,20 +129,20 @@ pub struct Gates {
 impl Gates {
     pub(super) const ASSUMED: Gates = Gates { are_assumed: true, ..Gates::chosen(GateSet::ALL) };
 
-    /// Gates that somebody chose.
+    /// Feature gates that were specified explicitly.
     pub(super) const fn chosen(on: GateSet) -> Gates {
         Gates { on, are_assumed: false, are_live: false, are_guessed: false }
     }
 }
 
-/// What `--feature-gates` asks for.
+/// The value of `--feature-gates`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum GateChoice {
     /// The gates that a server has on by default.
     Default,
-    /// All.
+    /// All feature gates are enabled.
     All,
-    /// The default ones, but for these. Gates that change nothing here are left out.
+    /// The defaults, except for these gates. Gates that do not affect Tollgate are omitted.
     Changed(Vec<(Gate, bool)>),
 }
 
@@ -192,17 +196,17 @@ impl Profile {
         Gate::ALL.iter().copied().filter(is_known)
     }
 
-    /// Whether the release has a gate on by default.
+    /// True if the release enables the feature gate by default.
     pub fn has_on_by_default(&self, gate: Gate) -> bool {
         gate.releases()[1].overlaps(self.fields)
     }
 
-    /// Whether the release has locked a gate on.
+    /// True if the release locks the feature gate to enabled.
     pub fn locks(&self, gate: Gate) -> bool {
         gate.releases()[2].overlaps(self.fields)
     }
 
-    /// The gates of the release that are off; those that are off by default if nobody said which are on.
+    /// The disabled feature gates of the release; if the user specified none, those disabled by default.
     pub fn gates_off(&self) -> impl Iterator<Item = Gate> {
         let gates = self.gates;
         let is_off = move |gate: &Gate| {
@@ -211,7 +215,7 @@ impl Profile {
         self.known_gates().filter(is_off)
     }
 
-    /// Whether the release has a gate, and has it on; by default gates if nobody said which are on.
+    /// True if the release has the feature gate and it is enabled; by default if the user specified none.
     pub fn has_on(&self, gate: Gate) -> bool {
         self.known_gates().any(|known| known == gate) && self.gates_off().all(|off| off != gate)
     }
@@ -234,17 +238,17 @@ impl Profile {
         self.why_off(&RULE_GATES)
     }
 
-    /// Whether the scheduler and the eviction controller act on DeviceTaintRules; by default gates if nobody said which
-    /// are on.
+    /// True if the scheduler and the eviction controller act on DeviceTaintRules; by default if the user
+    /// specified no feature gates.
     pub fn acts_on_rules(&self) -> bool {
         let kind = ApiKind::DeviceTaintRule;
         let is_served = || self.versions(kind).iter().any(|version| self.is_served(kind, *version));
         self.gates_off().all(|gate| !RULE_GATES.contains(&gate)) && is_served()
     }
 
-    /// The first release among `profiles` in which DeviceTaintRules of a version have an effect, and why they have none
-    /// in the release before. `None` if they have one in the oldest release, or in none. Gates that nobody named are
-    /// the defaults.
+    /// The first release among `profiles` in which DeviceTaintRules of this version have an effect, and why
+    /// they have none in the previous release. `None` if they have an effect in the oldest release, or in
+    /// none. Default feature gates are assumed.
     pub fn first_to_act_on_rules(
         profiles: &[&'static Profile],
         version: Version,
@@ -283,8 +287,8 @@ impl Profile {
         self.effect_depends_on(&[Gate::DRADeviceTaints], "taints have")
     }
 
-    /// A sentence about those of `gates` that are off by default, where nobody said which gates are on; `what` is its
-    /// subject and verb.
+    /// A sentence about those of `gates` that are disabled by default, if the user did not specify feature
+    /// gates. `what` is its subject and verb.
     fn effect_depends_on(&self, gates: &[Gate], what: &str) -> Option<String> {
         let Gates { are_guessed, are_assumed, .. } = self.gates;
         let off = self.gates_off().filter(|gate| (are_guessed || are_assumed) && gates.contains(gate));
@@ -308,7 +312,7 @@ impl Profile {
         self.gates_off().find(is_off).map(|gate| self.describe_off(gate))
     }
 
-    /// A sentence that says that a gate is off, and where.
+    /// A sentence that states that a feature gate is disabled, and in which release.
     fn describe_off(&self, gate: Gate) -> String {
         match (self.gates.are_live, self.has_on_by_default(gate)) {
             (true, _) => format!("the feature gate {} is off on this API server", gate.name()),

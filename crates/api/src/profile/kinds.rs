@@ -107,7 +107,7 @@ const DRA: &str = "resource.k8s.io";
 const CLASSIC: &str = "cdi.k8s.io";
 
 impl ApiKind {
-    /// Every kind.
+    /// All kinds.
     pub const ALL: [ApiKind; 16] = [
         ApiKind::ResourceSlice,
         ApiKind::ResourceClaim,
@@ -161,7 +161,7 @@ impl ApiKind {
         self.names().1
     }
 
-    /// Its API group, such as `resource.k8s.io`; empty for the core group.
+    /// API group, such as `resource.k8s.io`; empty for the core group.
     pub fn group(self) -> &'static str {
         self.names().2
     }
@@ -219,7 +219,7 @@ impl ApiKind {
         !self.has_full_schema() && self != ApiKind::FoundationDbCluster
     }
 
-    /// Whether objects of the kind live in namespaces.
+    /// True if the kind is namespaced.
     pub fn is_namespaced(self) -> bool {
         let namespaced = [ApiKind::ResourceClaim, ApiKind::ResourceClaimTemplate, ApiKind::ClassicClaim];
         namespaced.contains(&self) || !self.has_full_schema()

@@ -1,7 +1,7 @@
 //! A profile for one running API server: its feature gates and its served versions instead of the release's defaults.
 //!
-//! Pure: a shell asks the server, this combines its answers with `--feature-gates` and describes the result. What a server
-//! does not tell is the release's default, and the description says so and why.
+//! Pure: a shell asks the server, this combines its answers with `--feature-gates` and describes the result. What a
+//! server does not tell is the release's default, and the description says so and why.
 //!
 //! Invariant: gates that a user names win over those that a server reports.
 
@@ -14,7 +14,7 @@ use super::{ApiKind, Gate, GateChoice, GateSet, Gates, Profile, Version};
 pub struct ServedVersions(u128);
 
 impl ServedVersions {
-    /// The bit that stands for a version of a kind.
+    /// The bit for a version of a kind.
     fn bit(kind: ApiKind, version: Version) -> u128 {
         1 << (kind as u32 * 5 + version as u32)
     }
@@ -25,7 +25,7 @@ impl ServedVersions {
         ServedVersions(self.0 | ServedVersions::bit(kind, version))
     }
 
-    /// Whether the version is served.
+    /// True if the version is served.
     pub fn has(self, kind: ApiKind, version: Version) -> bool {
         self.0 & ServedVersions::bit(kind, version) != 0
     }
@@ -36,7 +36,7 @@ impl ServedVersions {
     }
 }
 
-/// What a running API server reports about itself; an error says why it does not.
+/// The information that a running API server reports about itself. An error explains why it is missing.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LiveServer {
     /// The feature gates that it reports, on or off.
@@ -46,8 +46,8 @@ pub struct LiveServer {
 }
 
 impl Profile {
-    /// This profile for a running server: with the gates in `choice`, else those that the server reports, else the
-    /// release's defaults, and with the versions that it serves.
+    /// Adapts this profile to a running server: with the feature gates in `choice`, else those that the
+    /// server reports, else the release's defaults, and with the versions that it serves.
     pub fn on_server(
         &self,
         server: &LiveServer,
@@ -81,7 +81,7 @@ impl Profile {
         Profile { discovered: server.served.as_ref().ok().copied(), ..*self }
     }
 
-    /// This profile with the gates that a server reports, and defaults for the others.
+    /// This profile with the feature gates that a server reports, and defaults for the others.
     fn with_live_gates(&self, gates: &[(Gate, bool)]) -> Profile {
         let set = |on: GateSet, &(gate, is_on): &(Gate, bool)| self.with_gate(on, gate, is_on);
         let on = gates.iter().fold(self.default_gates(), set);
@@ -92,7 +92,7 @@ impl Profile {
     /// each is kept once.
     pub(super) fn interned(self) -> &'static Profile {
         let key = |profile: &Profile| (profile.name, profile.gates, profile.discovered);
-        let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut made = INTERNED_PROFILES.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = made.iter().copied().find(|known| key(known) == key(&self)) {
             return known;
         }
@@ -137,7 +137,7 @@ fn gate_setting(gate: Gate, is_on: bool) -> String {
 }
 
 /// The profiles that were made so far.
-static MADE: Mutex<Vec<&'static Profile>> = Mutex::new(Vec::new());
+static INTERNED_PROFILES: Mutex<Vec<&'static Profile>> = Mutex::new(Vec::new());
 
 #[cfg(test)]
 mod tests {

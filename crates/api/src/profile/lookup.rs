@@ -1,6 +1,6 @@
-//! Which profile somebody means: by its name, as tools print a version, or as an API server reports it.
+//! Finds a profile by its name, by a version as tools print it, or as an API server reports it.
 //!
-//! A release stands for its newest patch. A patch that differs from that has a profile of its own, which only its full
+//! A release means its newest patch. A patch that behaves differently has its own profile, which only its full
 //! version selects.
 
 use super::releases::{ALL, EARLIER_PATCHES, EarlierPatches};
@@ -20,7 +20,7 @@ impl Profile {
         Profile::all_with_patches().find(|profile| profile.name == name)
     }
 
-    /// True if both are of one release of Kubernetes, whatever their patches.
+    /// True if both profiles are of the same minor release.
     pub fn is_same_release(&self, other: &Profile) -> bool {
         self.is_release && other.is_release && self.fields == other.fields
     }
@@ -33,8 +33,8 @@ impl Profile {
         EARLIER_PATCHES.iter().find(is_earlier).map_or(self, |patches| patches.profile)
     }
 
-    /// The profile that a person means: by its name, or as tools print a version (`v1.37`, `1.37.1`, `v1.37.1-gke.100`).
-    /// Without a patch, the newest one is meant.
+    /// The profile for a name or a version as tools print it (`v1.37`, `1.37.1`, `v1.37.1-gke.100`). Without
+    /// a patch version, the newest patch.
     pub fn meant_by(text: &str) -> Option<&'static Profile> {
         let release = || {
             let mut parts = text.strip_prefix('v').unwrap_or(text).splitn(3, '.');

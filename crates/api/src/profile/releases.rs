@@ -249,7 +249,7 @@ const V1_37_0: Profile = Profile {
     ..V1_37
 };
 
-/// The release by which drafts are judged where they say nothing.
+/// The release whose behavior applies to drafts where they do not specify it.
 const NEWEST: Profile = V1_37;
 
 /// Every (version, kind) of every release.
@@ -271,7 +271,7 @@ const EVERYTHING: &[(super::ApiKind, &[super::Version])] = &[
     (ResourceSlicePatch, &[V1alpha3]),
 ];
 
-/// Draft r1 has patches where later ones have rules.
+/// The served kinds of draft r1, which has patches instead of rules.
 const WITHOUT_RULES: &[(super::ApiKind, &[super::Version])] = &[
     (ResourceSlice, &[V1alpha3, V1beta1, V1beta2, V1]),
     (ResourceClaim, &[V1alpha3, V1beta1, V1beta2, V1]),
@@ -324,7 +324,7 @@ const KEP_5055_R2: Profile = Profile {
     ..NEWEST
 };
 
-/// What shipped in 1.35 and after, by the words of the draft.
+/// The API that shipped in 1.35 and later, as the draft describes it.
 const KEP_5055_R3: Profile = Profile {
     name: "kep-5055-r3",
     about: "draft r3 of KEP-5055: up to 16 taints per device, up to 64 devices per tainted slice, and the effect None",

@@ -1,8 +1,8 @@
-//! What differs between the allocators of the releases, as data.
+//! Differences between the allocators of the releases, as data.
 //!
-//! Each release is one constant, written as its difference from the one before. The allocator asks for the named
-//! behaviour and compares no releases. Feature gates are applied by [`Semantics::with_gates`]. The texts and the order
-//! of the search that all releases share are not here but in the allocator.
+//! Each release is a constant, written as its difference from the previous one. The allocator reads the named
+//! behaviors and compares no releases. [`Semantics::with_gates`] applies feature gates. Messages and the search
+//! order, which all releases share, are in the allocator.
 
 use super::{Gate, GateSet};
 
@@ -10,46 +10,48 @@ use super::{Gate, GateSet};
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each one is a behaviour that a release has or has not")]
 pub struct Semantics {
-    /// A slice with shared counters counts as reaching every node, whatever its node selection says.
+    /// A slice with shared counters is treated as available on every node, regardless of its node selection.
     pub counter_slices_reach_every_node: bool,
-    /// Devices and their counters are in one slice and share them with no other slice, and the slices that reach a node
-    /// are all that its pool needs there. Otherwise counters belong to the pool, and all its slices must exist.
+    /// Devices and their counters are in one slice and share them with no other slice, and only the slices
+    /// available on a node must exist. Otherwise counters belong to the pool, and all its slices must exist.
     pub slices_stand_alone: bool,
-    /// What a `distinctAttribute` constraint compares a device with.
+    /// The values that a `distinctAttribute` constraint compares a device with.
     pub distinct_memory: DistinctMemory,
-    /// `All` leaves out shareable devices with too little left. Otherwise they belong to "all", and the request fails.
+    /// Requests with `allocationMode: All` omit shareable devices with too little capacity left. Otherwise
+    /// such a request fails.
     pub all_skips_used_up_shares: bool,
-    /// A stored share without consumed capacity has taken the device's counters. Otherwise the next share takes them
-    /// again.
+    /// A stored share without consumed capacity has consumed the device's counters. Otherwise the next share
+    /// consumes them again.
     pub bare_share_holds_counters: bool,
-    /// Ranges of request policies are computed in thousandths. Otherwise all numbers are rounded up to whole ones first.
+    /// Ranges of request policies are computed in thousandths. Otherwise all numbers are rounded up to whole
+    /// ones first.
     pub fractional_ranges: bool,
     /// A request that the arithmetic of a range cannot represent ends the search with an error. Otherwise the numbers
     /// wrap around.
     pub unrepresentable_request_is_error: bool,
     /// An amount rounded to a step is written in the unit of the step. Otherwise it is written in binary units.
     pub rounded_in_unit_of_step: bool,
-    /// A slice whose devices have compatibility groups is ignored, and its pool is incomplete. Otherwise the allocator
-    /// pays no attention to the groups.
+    /// A slice whose devices have compatibility groups is ignored, and its pool is incomplete. Otherwise the
+    /// allocator ignores the groups.
     pub ignores_compatibility_groups: bool,
-    /// A request with derived attributes is an error. Otherwise the allocator pays no attention to them.
+    /// A request with derived attributes is an error. Otherwise the allocator ignores them.
     pub refuses_derived_attributes: bool,
     /// The error of a selector names the device, and has a hint where a key is missing.
     pub selector_errors_name_device: bool,
     /// A DeviceTaintRule without `deviceSelector` taints every device. Otherwise it taints none.
     pub rule_without_selector_taints_all: bool,
-    /// A `namespaceSelector` of the pod that is scheduled is also compared with no labels at all.
+    /// A `namespaceSelector` of the pod being scheduled is also compared with an empty label set.
     pub namespace_selector_sees_no_labels: bool,
-    /// The message of a pod without a node says what the plugin did about it after filtering.
+    /// The message for a pod that does not fit states what the plugin did after filtering.
     pub message_has_post_filter: bool,
-    /// The feature gates.
+    /// The enabled features.
     pub features: Features,
 }
 
-/// What a `distinctAttribute` constraint remembers.
+/// The values that a `distinctAttribute` constraint remembers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DistinctMemory {
-    /// The last value of each request, and none after a device of that request was taken back.
+    /// The last value of each request, and no value after a device of that request was released.
     LastOfEachRequest,
     /// The values of all devices.
     All,
@@ -59,7 +61,7 @@ pub enum DistinctMemory {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each one is a gate")]
 pub struct Features {
-    /// DRAAdminAccess
+    /// Feature gate DRAAdminAccess.
     pub admin_access: bool,
     /// DRAPrioritizedList: `firstAvailable`
     pub prioritized_list: bool,
@@ -71,14 +73,14 @@ pub struct Features {
     pub device_taint_rules: bool,
     /// DRADeviceBindingConditions and DRAResourceClaimDeviceStatus
     pub binding_conditions: bool,
-    /// DRAConsumableCapacity
+    /// Feature gate DRAConsumableCapacity.
     pub consumable_capacity: bool,
     /// DRAExtendedResource: the scheduler makes claims for extended resources
     pub extended_resources: bool,
 }
 
 impl Features {
-    /// All of them on.
+    /// All features enabled.
     pub const ALL: Features = Features {
         admin_access: true,
         prioritized_list: true,
@@ -90,7 +92,8 @@ impl Features {
         extended_resources: true,
     };
 
-    /// Those that are on with these gates. What the release does not have stays off.
+    /// Disables the features whose gates are not in `on`. Features that the release does not have stay
+    /// disabled.
     #[must_use]
     const fn with_gates(self, on: GateSet) -> Features {
         let device_taints = self.device_taints && on.has(Gate::DRADeviceTaints);
@@ -125,7 +128,8 @@ impl Semantics {
     pub const V1_34: Semantics =
         Semantics { counter_slices_reach_every_node: false, slices_stand_alone: true, ..Semantics::V1_35 };
 
-    /// Kubernetes 1.35. It looks at pools and slices in no fixed order; the order of 1.36 is one of those.
+    /// Kubernetes 1.35. It checks pools and slices in random order; the order of 1.36 is one of the possible
+    /// orders.
     pub const V1_35: Semantics = Semantics::V1_36;
 
     /// Kubernetes 1.36 (seen in 1.36.4).

@@ -41,12 +41,12 @@ impl<'d, T: View<'d>> List<'d, T> {
         self.value.is_empty()
     }
 
-    /// The items.
+    /// Iterates over the items.
     pub fn iter(self) -> impl Iterator<Item = T> + Clone {
         self.value.items().map(T::of)
     }
 
-    /// The value behind it.
+    /// The JSON value of the list.
     pub fn value(self) -> Value<'d> {
         self.value
     }
@@ -86,7 +86,7 @@ impl<'d, T: View<'d>> Map<'d, T> {
         value.exists().then(|| T::of(value))
     }
 
-    /// The value behind it.
+    /// The JSON value of the map.
     pub fn value(self) -> Value<'d> {
         self.value
     }

@@ -1,4 +1,5 @@
-//! Pods and PodDisruptionBudgets: only what the eviction of a pod depends on. They are read, never judged.
+//! Views of Pods and PodDisruptionBudgets: only the fields that the eviction of a pod depends on. They are not
+//! checked.
 
 use super::{ObjectMeta, view};
 
@@ -54,25 +55,12 @@ view! {
 
     /// PodDisruptionBudgetSpec.
     BudgetSpec {
-        selector: opt<LabelSelector> = "selector",
+        /// `selector`, a label selector
+        selector: raw = "selector",
     }
 
     /// PodDisruptionBudgetStatus.
     BudgetStatus {
         disruptions_allowed: int = "disruptionsAllowed",
-    }
-
-    /// metav1.LabelSelector.
-    LabelSelector {
-        /// `matchLabels`, the map behind it
-        match_labels: raw = "matchLabels",
-        match_expressions: list<LabelRequirement> = "matchExpressions",
-    }
-
-    /// metav1.LabelSelectorRequirement.
-    LabelRequirement {
-        key: str = "key",
-        operator: str = "operator",
-        values: strings = "values",
     }
 }

@@ -7,15 +7,15 @@ use tollgate_document::doc::{Value, ValueKind};
 /// A Pod, or a kind with a template of pods.
 #[derive(Clone, Copy, Debug)]
 pub struct Pods<'d> {
-    /// Which.
+    /// Kind of the object.
     pub kind: ApiKind,
-    /// The whole object.
+    /// The root value of the object.
     pub value: Value<'d>,
 }
 
 impl<'d> Pods<'d> {
     /// The fields that lead to the PodSpec.
-    pub fn way(self) -> &'static [&'static str] {
+    pub fn spec_path(self) -> &'static [&'static str] {
         match self.kind {
             ApiKind::Pod => &["spec"],
             ApiKind::CronJob => &["spec", "jobTemplate", "spec", "template", "spec"],
@@ -23,14 +23,14 @@ impl<'d> Pods<'d> {
         }
     }
 
-    /// The PodSpec.
+    /// The PodSpec of the pod or pod template.
     pub fn spec(self) -> PodClaims<'d> {
-        PodClaims(self.way().iter().fold(self.value, |value, step| value.get(step)))
+        PodClaims(self.spec_path().iter().fold(self.value, |value, step| value.get(step)))
     }
 }
 
 view! {
-    /// What a PodSpec says of claims.
+    /// The fields of a PodSpec that are about claims.
     PodClaims {
         resource_claims: list<PodClaim> = "resourceClaims",
         init_containers: list<Container> = "initContainers",

@@ -11,7 +11,7 @@ impl DeviceBody<'_> {
         self.device_for_cel(driver, self.allow_multiple_allocations() == Some(true))
     }
 
-    /// The device as the CEL selectors of a DeviceTaintRule see it: the tracker of 1.33 and 1.34 does not tell them
+    /// The device as the CEL selectors of a DeviceTaintRule see it. In 1.33 and 1.34, they cannot read
     /// whether the device allows multiple allocations. `None` as in [`DeviceBody::selector_device`].
     // upstream v1.34 Tracker.applyPatches
     pub fn rule_selector_device(self, driver: &str) -> Option<Device> {

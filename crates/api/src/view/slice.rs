@@ -41,7 +41,7 @@ view! {
 }
 
 impl<'d> Device<'d> {
-    /// Everything but the name, wherever the version keeps it.
+    /// All fields except the name; their position depends on the version.
     pub fn body(self, version: Version) -> DeviceBody<'d> {
         DeviceBody(if version.is_flat() { self.0.get("basic") } else { self.0 })
     }
@@ -53,7 +53,7 @@ impl<'d> Device<'d> {
 }
 
 view! {
-    /// The body of a device.
+    /// The fields of a device except its name.
     DeviceBody {
         attributes: map<Attribute> = "attributes",
         capacity: map<Capacity> = "capacity",

@@ -4,7 +4,8 @@ use super::{ObjectMeta, RuleStatus, Selector, View, view};
 use tollgate_document::doc::{FieldSlots, Name, Value, ValueKind};
 use tollgate_formats::gotime;
 
-/// DeviceTaint. Every rule asks for most of its fields and a slice has a thousand, so they are found in one pass.
+/// A DeviceTaint. Its fields are found in one pass, because every rule reads most of them and a slice can
+/// contain a thousand taints.
 #[derive(Clone, Copy, Debug)]
 pub struct Taint<'d> {
     value: Value<'d>,

@@ -9,7 +9,7 @@ use crate::overload::{Decl, Overload, Style};
 use crate::size::{PER_CHARACTER, PER_PATTERN_CHARACTER, Size};
 use crate::tree::NodeId;
 
-/// What a call costs beside its arguments, and how large its result is.
+/// The cost of a call without its arguments, and the size of its result.
 pub(super) struct Estimate {
     cost: u64,
     size: Option<Size>,
@@ -27,7 +27,7 @@ impl Estimate {
     }
 }
 
-/// An argument, or what a function is called on; its size is what was known before the next argument was read.
+/// An argument or the target of a call. Its size is the one known before the next argument is read.
 pub(super) struct Operand<'t> {
     pub(super) id: NodeId,
     pub(super) path: Path<'t>,
@@ -35,7 +35,7 @@ pub(super) struct Operand<'t> {
 }
 
 impl Operand<'_> {
-    /// The size that is known, or that its path tells; otherwise [`Size::UNKNOWN`].
+    /// The known size, or the size derived from the path; otherwise [`Size::UNKNOWN`].
     pub(super) fn size(&self) -> Size {
         self.known.or_else(|| self.path.size()).unwrap_or(Size::UNKNOWN)
     }
@@ -63,7 +63,8 @@ impl Call<'_, '_> {
 }
 
 impl<'t> Estimator<'t> {
-    /// The cost of a call with its arguments, by the dearest of its overloads; sets the size of its result.
+    /// The cost of a call with its arguments, for the most expensive of its overloads. Sets the size of its
+    /// result.
     pub(super) fn cost_of_call(&mut self, id: NodeId, target: Option<NodeId>, args: &'t [NodeId]) -> u64 {
         let checked = self.checked;
         let overloads = checked.overloads(id);
@@ -140,13 +141,13 @@ impl<'t> Estimator<'t> {
         Estimate::sized(cost, known_size(yes).union(known_size(no)))
     }
 
-    /// Sets the contents of a node to cover those of two others, if both are known.
+    /// Sets the sizes of a node's contents to cover those of two others, if both are known.
     fn unite_contents(&mut self, id: NodeId, left: NodeId, right: NodeId) {
         let inside = self.contents(left).zip(self.contents(right)).map(|(left, right)| left.union(right));
         set_known(&mut self.contents, id, inside);
     }
 
-    /// What cel-go itself estimates for a call, without arguments; `None` for functions that cost 1. cel-go
+    /// cel-go's own estimate for a call, without arguments; `None` for functions that cost 1. cel-go
     /// `functionCost`
     fn standard_estimate(&mut self, call: &Call<'_, 't>) -> Option<Estimate> {
         let estimate = match (call.function, call.target, call.args) {
@@ -213,8 +214,8 @@ fn comparison_cost(left: &Operand<'_>, right: &Operand<'_>) -> u64 {
     Size::up_to(known_size(left).max.min(known_size(right).max)).cost(PER_CHARACTER)
 }
 
-/// The cost of matching a text with a pattern. The text counts as one character longer, so that an empty one does not
-/// make a pattern free.
+/// The cost of matching a text with a pattern. The text counts as one character longer, so that an empty text
+/// has a cost.
 pub(super) fn pattern_cost(text: Size, pattern: Size) -> u64 {
     text.plus(Size::exactly(1)).cost(PER_CHARACTER).saturating_mul(pattern.cost(PER_PATTERN_CHARACTER))
 }

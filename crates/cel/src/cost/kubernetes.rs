@@ -8,11 +8,11 @@ use crate::size::{PER_CHARACTER, PER_COPIED_CHARACTER, PER_PATTERN_CHARACTER, Si
 use crate::tree::{ExprKind, Literal, NodeId};
 use crate::types::{self, Type};
 
-/// An authorization check, of which two fit under the limit.
+/// Cost of an authorization check. Two of them are below the limit.
 const AUTHORIZER_CHECK: u64 = 350_000;
 /// The longest pattern behind a named format, as a pattern's cost. `MaxNameFormatRegexSize`
 const FORMAT_PATTERN: f64 = 128.0 * PER_PATTERN_CHARACTER;
-/// `MaxFormatSize`
+/// Value of `MaxFormatSize`.
 const MAX_FORMAT: u64 = 64;
 /// Bytes of the longest address.
 const ADDRESS: Size = Size { min: 4, max: 16 };
@@ -20,7 +20,7 @@ const ADDRESS: Size = Size { min: 4, max: 16 };
 const MAX_ATTRIBUTE_VALUES: u64 = 48;
 
 impl Estimator<'_> {
-    /// What Kubernetes estimates for a call, without arguments; `None` where it leaves that to cel-go.
+    /// Kubernetes' estimate for a call, without arguments; `None` if it uses cel-go's.
     pub(super) fn kubernetes_estimate(&self, call: &Call<'_, '_>) -> Option<Estimate> {
         let estimate = match (call.function, call.target, call.args) {
             ("check", ..) => Estimate::of(AUTHORIZER_CHECK),
@@ -73,8 +73,8 @@ impl Estimator<'_> {
         Some(estimate)
     }
 
-    /// The cost of `==` between two values of one library type; `None` for other types. Kubernetes says nothing of
-    /// `!=`, which compares two values of unknown size and is too dear for any selector.
+    /// The cost of `==` between two values of the same library type; `None` for other types. Kubernetes does
+    /// not define `!=`, which compares values of unknown size and always exceeds the limit.
     fn equality_cost(&self, left: &Operand<'_>, right: &Operand<'_>) -> Option<u64> {
         let found = self.checked.type_of(left.id);
         if found != self.checked.type_of(right.id) {

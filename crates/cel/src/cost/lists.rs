@@ -6,11 +6,12 @@ use crate::overload::Decl;
 use crate::size::Size;
 use crate::tree::{ExprKind, Literal, NodeId};
 
-/// One for the call, ten for the list.
+/// Cost of a call that creates a list: one for the call, ten for the list.
 const ALLOCATED_LIST: u64 = 11;
 
 impl Estimator<'_> {
-    /// What cel-go estimates for a call of the list and set libraries, without arguments; `None` for other functions.
+    /// cel-go's estimate for a call of the list and set libraries, without arguments; `None` for other
+    /// functions.
     pub(super) fn list_estimate(&self, call: &Call<'_, '_>) -> Option<Estimate> {
         let estimate = match (call.function, call.target, call.args) {
             ("sets.contains" | "sets.intersects", None, [left, right]) => {

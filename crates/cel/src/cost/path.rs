@@ -17,16 +17,17 @@ pub(super) const VALUES: &str = "@values";
 pub(super) const KEYS: &str = "@keys";
 pub(super) const INDICES: &str = "@indices";
 
-/// `ResourceSliceMaxAttributesAndCapacitiesPerDevice`
+/// Value of `ResourceSliceMaxAttributesAndCapacitiesPerDevice`.
 const MAX_ENTRIES: u64 = 32;
 /// `DeviceMaxDomainLength` and `DriverNameMaxLength`
 const MAX_DOMAIN: u64 = 63;
-/// `DeviceMaxIDLength`
+/// Value of `DeviceMaxIDLength`.
 const MAX_ID: u64 = 32;
-/// `DeviceAttributeMaxValueLength`
+/// Value of `DeviceAttributeMaxValueLength`.
 const MAX_VALUE: u64 = 64;
 
-/// The first `len` of `steps`; `capacity` is that of Go's slice, which decides when memory is shared.
+/// A path in the device: the first `len` of `steps`. `capacity` is that of Go's slice, which determines when
+/// memory is shared.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Path<'t> {
     steps: Rc<RefCell<Vec<&'t str>>>,
@@ -40,7 +41,7 @@ impl<'t> Path<'t> {
         Path { steps: Rc::new(RefCell::new(vec![name])), len: 1, capacity: 1 }
     }
 
-    /// The path with one more step, as by Go's `append`: in the same memory while there is room.
+    /// The path with one more step, like Go's `append`: in the same memory while there is capacity.
     pub(super) fn extended(&self, step: &'t str) -> Path<'t> {
         if self.len < self.capacity {
             let mut steps = self.steps.borrow_mut();
@@ -93,7 +94,7 @@ enum Place {
 }
 
 impl Place {
-    /// The part that one step leads to; `None` if there is none.
+    /// The part of the device that one step leads to; `None` if it does not exist.
     fn step(self, step: &str) -> Option<Place> {
         match (self, step) {
             (Place::AttributesByDomain, ITEMS | VALUES) => Some(Place::Attributes),

@@ -7,7 +7,7 @@ use super::run::Run;
 use super::value::{Evaluated, Failure, Value, error, no_such_overload};
 use super::{compare, library};
 
-/// What a qualifier found, or that there is nothing.
+/// The value that a qualifier selects, or `None` if it does not exist.
 type Found = Result<Option<Value>, Failure>;
 
 impl Run<'_> {
@@ -64,7 +64,7 @@ impl Run<'_> {
         found
     }
 
-    /// What is there is reported, what is not is not.
+    /// Applies a qualifier, and returns `None` instead of an error if the value does not exist.
     fn qualify_if_present(&mut self, value: &Value, qualifier: &Qualifier) -> Found {
         let key = self.key(qualifier)?;
         let found = look_up(value, &key)?;

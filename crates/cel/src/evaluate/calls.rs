@@ -49,7 +49,7 @@ impl Planner<'_> {
         self.add(id, StepKind::Call(Box::new(call)))
     }
 
-    /// What a function's arguments are checked for, and whether it is called with all of them at once.
+    /// The check of a function's arguments, and whether it is called with all of them at once.
     fn guard(&self, name: &'static str, overload: Option<&'static Overload>) -> (Guard, bool) {
         if let Some(guard) = library::operand_guard(name) {
             return (guard, false);

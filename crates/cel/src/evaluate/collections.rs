@@ -8,14 +8,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::value::{Failure, Value, cost_limit_exceeded, panicked};
 
-/// The most elements that are read at once. An evaluation that needs more costs more than it may.
+/// Maximum number of elements that are read at once. Evaluations that need more exceed the cost limit.
 pub(super) const MAX_READ: usize = 4_000_000;
 
 #[derive(Clone, Debug)]
 pub(super) enum List {
     Items(Arc<Vec<Value>>),
     Sum(Arc<Sum>),
-    /// What a loop has collected so far.
+    /// Items that a loop has collected so far.
     Growing(Arc<Mutex<Vec<Value>>>),
 }
 
@@ -88,7 +88,7 @@ impl List {
         })
     }
 
-    /// What a loop has collected, when it has ended.
+    /// Converts the items that a loop has collected into a list, after the loop has ended.
     pub(super) fn collected(self) -> List {
         match self {
             List::Growing(items) => List::of(items.lock().unwrap_or_else(PoisonError::into_inner).clone()),
@@ -109,24 +109,24 @@ impl List {
     }
 }
 
-/// What a map can be asked for.
+/// A map key.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Key {
     Bool(bool),
     Int(i64),
     Uint(u64),
-    /// The bits of a number that is no integer of the others' kinds.
+    /// The bits of a floating-point number that does not equal an integer.
     Double(u64),
     String(Arc<str>),
     Type(&'static str),
     Duration(i64),
     Null,
-    /// A value that equals only itself, by its address.
+    /// A value that equals only itself, identified by its address.
     Identity(usize),
 }
 
 impl Key {
-    /// Go cannot hash a value with a slice in it, and panics.
+    /// Converts a value to a map key. Fails for values that contain a list, for which Go panics.
     pub(super) fn of(value: &Value) -> Result<Key, Failure> {
         Ok(match value {
             Value::Null => Key::Null,
@@ -158,14 +158,14 @@ impl Key {
     }
 }
 
-/// How a map answers for keys that it has not.
+/// How a map handles missing keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// Numbers of different types are the same key where they are equal.
+    /// Numbers of different types are the same key if they are equal.
     Values,
     /// A map of the device, from names.
     Names,
-    /// `device.attributes`, `device.capacity`: every key is found, and most have an empty map.
+    /// `device.attributes` and `device.capacity`: every key exists, and most have an empty map.
     Domains,
 }
 
@@ -180,7 +180,7 @@ type Pairs = BTreeMap<Key, (Value, Value)>;
 #[derive(Debug)]
 enum Entries {
     Fixed(Pairs),
-    /// What a loop has collected so far.
+    /// Entries that a loop has collected so far.
     Growing(Mutex<Pairs>),
 }
 
@@ -189,7 +189,7 @@ impl Map {
         Map { entries: Entries::Fixed(pairs), kind }
     }
 
-    /// A map from names.
+    /// Creates a map with string keys.
     pub(super) fn of_names(entries: impl IntoIterator<Item = (Arc<str>, Value)>, kind: Kind) -> Map {
         let pair =
             |(name, value): (Arc<str>, Value)| (Key::String(Arc::clone(&name)), (Value::String(name), value));
@@ -211,7 +211,7 @@ impl Map {
         self.read(BTreeMap::len)
     }
 
-    /// The value of a key that the map has.
+    /// The value of an existing key.
     pub(super) fn own(&self, key: &Value) -> Result<Option<Value>, Failure> {
         if self.len() == 0 || (self.kind != Kind::Values && key.as_str().is_none()) {
             return Ok(None);
@@ -220,7 +220,7 @@ impl Map {
         Ok(found(&Key::of(key)?).or_else(|| equal_numbers(key).iter().find_map(found)))
     }
 
-    /// The value that indexing gives.
+    /// The value that indexing the map returns.
     pub(super) fn find(&self, key: &Value) -> Result<Option<Value>, Failure> {
         let own = self.own(key)?;
         let is_found = own.is_some() || self.kind != Kind::Domains;
@@ -243,7 +243,7 @@ impl Map {
         Ok(true)
     }
 
-    /// A copy that nothing changes any more.
+    /// Returns a copy that does not change any more.
     pub(super) fn collected(&self) -> Map {
         Map::of(self.read(Clone::clone), self.kind)
     }
@@ -261,7 +261,7 @@ impl Map {
     }
 }
 
-/// The keys of other number types that a number is looked up by as well.
+/// The keys of other number types under which a number is looked up as well.
 fn equal_numbers(key: &Value) -> Vec<Key> {
     match key {
         Value::Double(value) => {

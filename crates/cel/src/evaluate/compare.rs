@@ -12,7 +12,7 @@ use super::collections::{List, Map};
 use super::value::{Failure, Value, cost_limit_exceeded, error, no_such_overload};
 use crate::number::{double_of_int, double_of_uint, int_of_double, uint_of_double};
 
-/// Steps that one evaluation may take inside of comparisons.
+/// Remaining steps for comparisons in one evaluation.
 #[derive(Debug)]
 pub(super) struct Work(Cell<u32>);
 
@@ -28,7 +28,7 @@ impl Work {
     }
 }
 
-/// What `==` says; an error is an error of the language.
+/// Implements `==`. An error is an error of the language.
 pub(super) fn equal(left: &Value, right: &Value, work: &Work) -> Result<bool, Failure> {
     match (left, right) {
         (Value::Null, Value::Null) => Ok(true),
@@ -37,7 +37,7 @@ pub(super) fn equal(left: &Value, right: &Value, work: &Work) -> Result<bool, Fa
     }
 }
 
-/// Whether they are equal; that they cannot be compared is a no.
+/// True if the values are equal; false if they cannot be compared.
 pub(super) fn is_equal(left: &Value, right: &Value, work: &Work) -> Result<bool, Failure> {
     match equal_non_null(left, right, work) {
         Err(Failure::Error(_)) => Ok(false),
@@ -116,7 +116,7 @@ fn equal_maps(left: &Map, right: &Map, work: &Work) -> Result<bool, Failure> {
     Ok(true)
 }
 
-/// What `<` and its like compare by; fails where there is no order.
+/// Compares two values for `<` and similar operators. Fails if their types have no order.
 pub(super) fn order(left: &Value, right: &Value) -> Result<Ordering, Failure> {
     let is_nan = |value: &Value| matches!(value, Value::Double(number) if number.is_nan());
     if is_nan(left) || (is_number(left) && is_nan(right)) {
@@ -135,7 +135,7 @@ pub(super) fn order(left: &Value, right: &Value) -> Result<Ordering, Failure> {
     })
 }
 
-/// Whether values of this type can be ordered at all.
+/// True if values of this type can be ordered.
 pub(super) fn has_order(value: &Value) -> bool {
     is_number(value)
         || matches!(

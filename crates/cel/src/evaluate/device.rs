@@ -15,39 +15,39 @@ use super::value::Value;
 /// The value of an attribute.
 #[derive(Clone, Copy, Debug)]
 pub enum AttributeValue<'a> {
-    /// `int`
+    /// An attribute of type `int`.
     Int(i64),
-    /// `bool`
+    /// An attribute of type `bool`.
     Bool(bool),
-    /// `string`
+    /// An attribute of type `string`.
     String(&'a str),
-    /// `version`
+    /// An attribute of type `version`.
     Version(&'a str),
-    /// `ints`
+    /// An attribute of type `ints`.
     Ints(&'a [i64]),
-    /// `bools`
+    /// An attribute of type `bools`.
     Bools(&'a [bool]),
-    /// `strings`
+    /// An attribute of type `strings`.
     Strings(&'a [&'a str]),
-    /// `versions`
+    /// An attribute of type `versions`.
     Versions(&'a [&'a str]),
 }
 
-/// A device, by domains.
+/// A device as expressions see it, with attributes grouped by domain.
 #[derive(Clone, Debug)]
 pub struct Device {
     driver: Arc<str>,
     allows_multiple_allocations: bool,
     attributes: Arc<Map>,
     capacity: BTreeMap<Arc<str>, Vec<(Arc<str>, Quantity<'static>)>>,
-    /// The variable for expressions that do not look at the capacity.
+    /// The variable `device` for expressions that do not read the capacity.
     without_capacity: Value,
-    /// The name of an attribute that is a list.
+    /// Name of an attribute that is a list, if there is one.
     list_attribute: Option<String>,
 }
 
 impl Device {
-    /// `None` if a version is none or a quantity is none; no API server accepts such a device.
+    /// Creates a device. Returns `None` if a version or quantity is invalid, which API servers reject.
     pub fn new<'a>(
         driver: &str,
         allows_multiple_allocations: bool,
@@ -93,7 +93,8 @@ impl Device {
         if needs_capacity { self.variable() } else { self.without_capacity.clone() }
     }
 
-    /// Its quantities are new each time, because expressions can change them.
+    /// The value of the variable `device`. Quantities are copied each time, because expressions can change
+    /// them.
     fn variable(&self) -> Value {
         let quantity = |(id, quantity): &(Arc<str>, Quantity<'static>)| {
             (Arc::clone(id), Value::Quantity(SharedQuantity::new(quantity.clone())))

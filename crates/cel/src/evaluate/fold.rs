@@ -34,12 +34,12 @@ struct Planner<'t> {
     tree: &'t Tree,
     checked: &'t Checked,
     env: CelEnv,
-    /// Whether a node was planned and is not a constant. A node can be used twice, and nested ones would double each
-    /// time.
+    /// For each node, whether it was planned and is not a constant. Cached, because nodes can be used twice
+    /// and nested ones would double the work each time.
     evaluated: Vec<bool>,
 }
 
-/// A constant, or `None` where there is something to evaluate later; the error is the server's text.
+/// A constant, or `None` if the node must be evaluated later. The error is the server's message.
 type Planned = Result<Option<Constant>, String>;
 
 impl Planner<'_> {

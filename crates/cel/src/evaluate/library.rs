@@ -26,9 +26,9 @@ use super::Behaviour;
 use super::compare::{self, Work};
 use super::plan::Guard;
 use super::value::{Evaluated, Value, error, no_such_overload};
-use crate::overload::Decl;
+use crate::overload::{Decl, Overload};
 
-/// What a function may know besides its arguments.
+/// Settings and limits that library functions can use.
 pub(super) struct Context<'b> {
     pub(super) behaviour: &'b Behaviour,
     pub(super) work: Work,
@@ -40,11 +40,11 @@ impl<'b> Context<'b> {
     }
 }
 
-/// The most bytes that one function writes. Some results are not paid for by their size.
+/// Maximum size in bytes of a text that one function creates, because not all results are charged by size.
 const MAX_TEXT: usize = 64 << 20;
 
 /// Calls the function of that name; `no such overload` if it does not take these arguments.
-fn apply(name: &str, args: &[Value], context: &Context<'_>) -> Evaluated {
+pub(super) fn apply(name: &str, args: &[Value], context: &Context<'_>) -> Evaluated {
     operators::call(name, args, context)
         .or_else(|| conversions::call(name, args))
         .or_else(|| strings::call(name, args, context))
@@ -61,7 +61,8 @@ fn apply(name: &str, args: &[Value], context: &Context<'_>) -> Evaluated {
         .unwrap_or_else(no_such_overload)
 }
 
-/// What an operator's first operand must be able to do, for functions that have one implementation for all overloads.
+/// The requirement on an operator's first operand, for functions with a single implementation for all
+/// overloads.
 pub(super) fn operand_guard(name: &str) -> Option<Guard> {
     Some(match name {
         "_+_" => Guard::Operand(Value::has_add),
@@ -78,7 +79,7 @@ pub(super) fn operand_guard(name: &str) -> Option<Guard> {
     })
 }
 
-/// Calls a function if its arguments are what it takes.
+/// Calls a function after checking its arguments with `guard`.
 pub(super) fn call(guard: &Guard, name: &str, args: &[Value], context: &Context<'_>) -> Evaluated {
     match guard {
         Guard::None => {}
@@ -97,10 +98,7 @@ pub(super) fn call(guard: &Guard, name: &str, args: &[Value], context: &Context<
             }
         }
         Guard::Overloads(overloads) => {
-            let fits = |params: &[Decl]| {
-                params.len() == args.len() && params.iter().zip(args).all(|(param, arg)| is_of(arg, param))
-            };
-            if !overloads.iter().any(|overload| fits(overload.params)) {
+            if !overloads.iter().any(|overload| takes(overload, args)) {
                 let types: Vec<&str> = args.iter().map(Value::type_name).collect();
                 return error(format!("no such overload: {name}({})", types.join(", ")));
             }
@@ -109,7 +107,13 @@ pub(super) fn call(guard: &Guard, name: &str, args: &[Value], context: &Context<
     apply(name, args, context)
 }
 
-/// Whether a value can be of a declared type. Of a list or a map only the first entry is looked at.
+/// True if the overload accepts these arguments.
+pub(super) fn takes(overload: &Overload, args: &[Value]) -> bool {
+    overload.params.len() == args.len()
+        && overload.params.iter().zip(args).all(|(param, arg)| is_of(arg, param))
+}
+
+/// True if the value matches the declared type. Of a list or map, only the first entry is checked.
 fn is_of(value: &Value, declared: &Decl) -> bool {
     match (declared, value) {
         (Decl::Dyn | Decl::A | Decl::B, _)
@@ -132,7 +136,7 @@ fn is_of(value: &Value, declared: &Decl) -> bool {
     }
 }
 
-/// Go's `%v`.
+/// Formats a value like Go's `%v`.
 pub(super) fn printed(value: &Value) -> String {
     match value {
         Value::Null => "null".to_owned(),

@@ -10,19 +10,19 @@ use super::plan::LoopStep;
 use super::run::{Run, cancelled};
 use super::value::{Evaluated, Failure, Value, error, no_such_overload, panicked};
 
-/// What the variables of a loop are.
+/// The variables of a loop.
 pub(super) struct Scope<'p> {
     body: &'p LoopStep,
-    /// Not known until it is asked for.
+    /// The accumulated value, evaluated on first use.
     accumulated: Option<Evaluated>,
     is_growing: bool,
     first: Option<Value>,
     second: Option<Value>,
-    /// The loop's own variables are gone; the accumulator is left.
+    /// True after the loop, when only the accumulator is visible.
     is_result: bool,
 }
 
-/// What a loop over one element found.
+/// Result of one iteration of a loop.
 enum Turn {
     GoOn,
     Stop,
@@ -119,7 +119,7 @@ impl<'p> Run<'p> {
         error(format!("no such attribute(s): {name}"))
     }
 
-    /// Evaluates what a loop starts with, outside of the loop. An empty list or map is filled in place from then on.
+    /// Evaluates the initial value of a loop. An empty list or map is then filled in place.
     fn accumulator(&mut self, index: usize) -> Evaluated {
         let Some(init) = self.scopes.get(index).map(|scope| scope.body.init) else {
             return no_such_overload();

@@ -12,13 +12,13 @@ pub(super) struct Meter {
     cost: u64,
     limit: u64,
     stack: Vec<Remembered>,
-    /// For each expression, where its values are on the stack.
+    /// For each expression, the positions of its values on the stack.
     places: Vec<Vec<usize>>,
 }
 
 struct Remembered {
     id: NodeId,
-    /// `None` for an error.
+    /// The value; `None` for an error.
     value: Option<Value>,
 }
 
@@ -31,17 +31,17 @@ impl Meter {
         self.cost = self.cost.wrapping_add(cost);
     }
 
-    /// Fails if a call is dearer than what is left.
+    /// Fails if a call costs more than the remaining budget.
     pub(super) fn afford(&self, cost: u64) -> Result<(), Failure> {
         if self.cost.saturating_add(cost) > self.limit { Err(cost_limit_exceeded()) } else { Ok(()) }
     }
 
-    /// A presence test is free.
+    /// Refunds the cost of a presence test, which is free.
     pub(super) fn refund_one(&mut self) {
         self.cost = self.cost.wrapping_sub(1);
     }
 
-    /// Remembers a step's value, and ends the evaluation if it became too dear.
+    /// Records the value of a step, and fails if the cost limit is exceeded.
     pub(super) fn push(&mut self, id: NodeId, value: Option<&Value>) -> Result<(), Failure> {
         if self.places.len() <= id.index() {
             self.places.resize_with(id.index() + 1, Vec::new);
@@ -53,14 +53,14 @@ impl Meter {
         if self.cost > self.limit { Err(cost_limit_exceeded()) } else { Ok(()) }
     }
 
-    /// Forgets the latest value of each expression, and all above it.
+    /// Removes the latest value of each expression, and all values above it.
     pub(super) fn drop_values(&mut self, ids: impl IntoIterator<Item = NodeId>) {
         for id in ids {
             self.take(id);
         }
     }
 
-    /// Forgets a call's arguments and returns them, unless one is not found.
+    /// Removes the arguments of a call and returns them, unless one is not found.
     pub(super) fn take_args(&mut self, plan: &Plan, args: &[StepId]) -> Option<Vec<Option<Value>>> {
         let mut found = Vec::with_capacity(args.len());
         for arg in args.iter().rev() {

@@ -13,17 +13,17 @@ use super::value::Value;
 use crate::overload::Overload;
 use crate::tree::NodeId;
 
-/// A step's number in its plan.
+/// Index of a step in its plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct StepId(pub(super) usize);
 
-/// An attribute's number in its plan.
+/// Index of an attribute in its plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct AttributeId(pub(super) usize);
 
 #[derive(Debug)]
 pub(super) struct Step {
-    /// What costs are tracked by. Attributes have their own.
+    /// ID by which costs are tracked. Attributes have their own.
     pub(super) id: NodeId,
     pub(super) kind: StepKind,
 }
@@ -64,24 +64,24 @@ pub(super) enum StepKind {
 #[derive(Debug)]
 pub(super) struct Call {
     pub(super) function: &'static str,
-    /// The only overload that the checker found.
+    /// The overload, if the checker found only one.
     pub(super) overload: Option<&'static Overload>,
     pub(super) args: Vec<StepId>,
-    /// Whether an argument that fails keeps the following ones from being evaluated.
+    /// True if the arguments after a failed argument are not evaluated.
     pub(super) stops_early: bool,
     pub(super) guard: Guard,
     /// A constant pattern, compiled beforehand.
     pub(super) pattern: Option<regex::Regex>,
 }
 
-/// What arguments must be for a function to be called.
+/// The requirement on the arguments of a function.
 #[derive(Debug)]
 pub(super) enum Guard {
-    /// The function looks itself.
+    /// The function checks its arguments itself.
     None,
-    /// The first argument has what the operator needs.
+    /// The first argument must support the operator.
     Operand(fn(&Value) -> bool),
-    /// The types of one of the overloads.
+    /// The arguments must match one of these overloads.
     Overloads(Vec<&'static Overload>),
 }
 
@@ -97,7 +97,7 @@ pub(super) struct LoopStep {
     pub(super) result: StepId,
 }
 
-/// A variable or a value, and what is selected from it.
+/// A variable or value, with the qualifiers selected from it.
 #[derive(Debug)]
 pub(super) struct Attribute {
     pub(super) id: NodeId,
@@ -109,7 +109,7 @@ pub(super) struct Attribute {
 pub(super) enum Base {
     Variable {
         name: Arc<str>,
-        /// Past the variables of loops.
+        /// True if the name skips loop variables.
         is_global: bool,
     },
     Step(StepId),
@@ -125,16 +125,16 @@ pub(super) struct Qualifier {
     pub(super) id: NodeId,
     pub(super) key: QualifierKey,
     pub(super) is_optional: bool,
-    /// Only whether it is there is asked.
+    /// True if only the existence of the value is tested, as in `has()`.
     pub(super) only_tests: bool,
 }
 
 #[derive(Clone, Debug)]
 pub(super) enum QualifierKey {
     Constant(Value),
-    /// An attribute that is itself not tracked.
+    /// Another attribute, which is not tracked itself.
     Attribute(AttributeId),
-    /// Anything else, made an attribute of its own.
+    /// Any other expression, converted to an attribute.
     Computed(AttributeId),
 }
 
@@ -154,7 +154,7 @@ impl Plan {
         self.attributes.get(id.0)
     }
 
-    /// Whether a device's capacity may be asked for: by its name, or because the device is looked at as a whole.
+    /// True if the expression may read a device's capacity, by name or by using the device as a whole.
     pub(super) fn needs_capacity(&self) -> bool {
         self.attributes.iter().any(|attribute| match (&attribute.base, attribute.qualifiers.first()) {
             (Base::Variable { name, .. }, Some(Qualifier { key: QualifierKey::Constant(key), .. })) => {

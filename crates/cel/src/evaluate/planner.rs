@@ -50,7 +50,8 @@ pub(super) struct Planner<'t> {
     checked: &'t Checked,
     pub(super) behaviour: &'t Behaviour,
     plan: Plan,
-    /// A node that two others use is planned once; nested ones would double each time.
+    /// The step of each planned node. A node that two others use is planned once, because nested ones would
+    /// double each time.
     planned: Vec<Option<StepId>>,
 }
 
@@ -175,7 +176,7 @@ impl Planner<'_> {
         }
     }
 
-    /// The attribute of a step, with which another qualifier is made of it.
+    /// Converts a step to an attribute, to which further qualifiers can be added.
     fn as_attribute(&mut self, id: StepId) -> AttributeId {
         let node = self.plan.step(id).map_or_else(|| self.tree.root(), |step| step.id);
         self.attribute_of(id).unwrap_or_else(|| self.add_attribute(node, Base::Step(id)))

@@ -83,7 +83,7 @@ impl<'p> Run<'p> {
         }
     }
 
-    /// Reports a value; an evaluation that has ended is not reported.
+    /// Reports a value to the meter, unless the evaluation was cancelled.
     fn observed(&mut self, id: NodeId, value: Evaluated) -> Evaluated {
         cancelled(&value)?;
         self.meter.push(id, value.as_ref().ok())?;
@@ -293,7 +293,7 @@ impl<'p> Run<'p> {
     }
 }
 
-/// Whether an evaluation has ended before its time.
+/// Returns an error if the evaluation was cancelled.
 pub(super) fn cancelled(value: &Evaluated) -> Result<(), Failure> {
     match value {
         Err(failure @ (Failure::Cancelled(_) | Failure::Unsupported(_))) => Err(failure.clone()),

@@ -14,7 +14,7 @@ fn answer(expression: &str, behaviour: &Behaviour) -> Result<bool, String> {
     program.evaluate(&device()).map_err(|error| error.to_string())
 }
 
-/// `cel.bind(x1, …x0…, cel.bind(x2, …x1…, …))`
+/// Builds nested bindings: `cel.bind(x1, …x0…, cel.bind(x2, …x1…, …))`.
 fn doubled(first: &str, twice: fn(&str) -> String, last: fn(&str) -> String) -> String {
     let bind = |index: usize| format!("cel.bind(x{index}, {}, ", twice(&format!("x{}", index - 1)));
     let binds: String = (1..40).map(bind).collect();

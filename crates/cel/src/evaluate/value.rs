@@ -26,7 +26,7 @@ pub(super) enum Value {
     Double(f64),
     String(Arc<str>),
     Bytes(Arc<[u8]>),
-    /// In nanoseconds.
+    /// A duration in nanoseconds.
     Duration(i64),
     Timestamp(Moment),
     /// A type, by its name at run time.
@@ -42,11 +42,11 @@ pub(super) enum Value {
     Format(&'static NamedFormat),
 }
 
-/// A point in time, and the offset it was written with: its text has that offset.
+/// A point in time, with the time zone offset that it was written with.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Moment {
     pub(super) time: Timestamp,
-    /// In seconds east of UTC.
+    /// Time zone offset in seconds east of UTC.
     pub(super) offset: i64,
 }
 
@@ -55,9 +55,9 @@ pub(super) struct Moment {
 pub(super) enum Failure {
     /// An error of the language: `||`, `&&` and the like may absorb it.
     Error(Arc<str>),
-    /// Ends the evaluation, whatever is around it.
+    /// The evaluation was cancelled as a whole.
     Cancelled(Arc<str>),
-    /// Ends the evaluation, because what the server would answer is not known here. The name of what that depends on.
+    /// Ends the evaluation, because the server's result depends on the named feature, which is not supported.
     Unsupported(&'static str),
 }
 
@@ -67,17 +67,17 @@ pub(super) fn error<T>(text: impl Into<Arc<str>>) -> Result<T, Failure> {
     Err(Failure::Error(text.into()))
 }
 
-/// What an operation says that does not know the types of its operands.
+/// The error of an operation that does not support the types of its operands.
 pub(super) fn no_such_overload<T>() -> Result<T, Failure> {
     error("no such overload")
 }
 
-/// What the server says when Go code panics.
+/// The server's error if Go code panics.
 pub(super) fn panicked(what: &str) -> Failure {
     Failure::Cancelled(format!("internal error: {what}").into())
 }
 
-/// The evaluation took more than it may.
+/// The error for an evaluation that exceeds the cost limit.
 pub(super) fn cost_limit_exceeded() -> Failure {
     Failure::Cancelled("operation cancelled: actual cost limit exceeded".into())
 }
@@ -105,6 +105,18 @@ impl Value {
         if let Value::String(text) = self { Some(text) } else { None }
     }
 
+    /// The value alone: a time in UTC whatever offset it was written with, a quantity whether it was computed or not.
+    pub(super) fn without_history(self) -> Value {
+        match self {
+            Value::Timestamp(moment) => Value::Timestamp(Moment { offset: 0, ..moment }),
+            Value::Quantity(mut quantity) => {
+                quantity.is_computed = false;
+                Value::Quantity(quantity)
+            }
+            other => other,
+        }
+    }
+
     pub(super) fn type_name(&self) -> &'static str {
         match self {
             Value::Null => "null_type",
@@ -129,7 +141,7 @@ impl Value {
         }
     }
 
-    /// Go's `%T`.
+    /// Formats the type like Go's `%T`.
     pub(super) fn go_type(&self) -> &'static str {
         match self {
             Value::Null => "types.Null",
@@ -155,7 +167,8 @@ impl Value {
         }
     }
 
-    /// Whether Go's type has a method `Add`; the error of a failed assertion names the first that is missing.
+    /// True if the Go type has a method `Add`. The error of a failed type assertion names the first missing
+    /// method.
     pub(super) fn has_add(&self) -> bool {
         matches!(
             self,
@@ -170,7 +183,7 @@ impl Value {
         )
     }
 
-    /// The size that costs are counted by: one for what has none.
+    /// The size for cost calculations; 1 for values without a size.
     pub(super) fn cost_size(&self) -> u64 {
         let size = match self {
             Value::String(text) => text.chars().count(),
@@ -184,7 +197,7 @@ impl Value {
         size as u64
     }
 
-    /// cel-go `IsZeroValue`; what cannot be zero is not.
+    /// True for zero values, as cel-go's `IsZeroValue`. False for types without a zero value.
     pub(super) fn is_zero(&self) -> bool {
         match self {
             Value::Null => true,

@@ -34,7 +34,7 @@ pub(super) fn validate(
     }
 }
 
-/// The argument at fault, `None` if it is the text, and the message.
+/// An error message, and the argument it is about; `None` if it is about the format string.
 type Complaint = (Option<NodeId>, String);
 
 /// Checks the clauses of a format string against its arguments.
@@ -70,7 +70,7 @@ impl Clauses<'_> {
         Ok(used)
     }
 
-    /// Checks that an argument fits a clause, whose text begins with its letter.
+    /// Checks that an argument matches a formatting clause, whose text begins with its verb.
     fn check_clause(&self, clause: &str, arg: NodeId) -> Result<(), Complaint> {
         let found = self.checked.type_of(arg).unwrapped();
         // The server reads a byte for a character.

@@ -48,7 +48,7 @@ fn read_range<'p>(item: &'p str, whole: &str, out: &mut String) -> Result<&'p st
     if high < low { error(INVALID_RANGE, between(item, rest)) } else { Ok(rest) }
 }
 
-/// Writes a character that stands for itself, for the `regex` crate.
+/// Writes a literal character for the `regex` crate.
 pub(super) fn push_literal(out: &mut String, code: u32) {
     let _ = write!(out, "\\x{{{:x}}}", u32::from(char::from_u32(code).unwrap_or_default()));
 }
@@ -140,7 +140,8 @@ fn skip_unicode_class(text: &str) -> Result<&str, PatternError> {
     }
 }
 
-/// The code of the character that the escape at the start of a text stands for, and what follows it.
+/// The code of the character that the escape sequence at the start of a text represents, and the rest of the
+/// text.
 pub(super) fn read_escaped_character(text: &str) -> Result<(u32, &str), PatternError> {
     let Some((escape, mut rest)) = text.get(1..).and_then(first_character) else {
         return error("trailing backslash at end of expression", "");

@@ -4,25 +4,25 @@
 //! An estimate of Go's tree in one respect: alternatives with common beginnings are not joined, so that some very long
 //! ones count as larger than they are.
 
-/// Go `maxHeight`.
+/// Maximum height of the syntax tree, Go's `maxHeight`.
 const MAX_HEIGHT: u32 = 1000;
-/// Go `maxSize`, in instructions.
+/// Maximum size of a program in instructions, Go's `maxSize`.
 const MAX_SIZE: u64 = (128 << 20) / 40;
 
-/// The measures of a part of a pattern.
+/// Size, height and repetitions of a part of a pattern.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Node {
     height: u32,
     size: u64,
     copies: u64,
-    /// For a character that stands for itself, whether it matches in either case; `None` for others.
+    /// For a literal character, whether it matches in either case; `None` for other nodes.
     literal: Option<bool>,
-    /// Matches one character: alternatives of that kind are one class together.
+    /// True if the part matches exactly one character. Alternatives of such parts form one class.
     is_character: bool,
 }
 
 impl Node {
-    /// A part that matches no character: `^`, `\b`.
+    /// A part that matches no character, such as `^` or `\b`.
     pub(super) fn leaf() -> Node {
         Node { height: 1, size: 1, copies: 1, literal: None, is_character: false }
     }
@@ -32,7 +32,7 @@ impl Node {
         Node { is_character: true, ..Node::leaf() }
     }
 
-    /// A character that stands for itself; `folds` if it matches in either case.
+    /// A literal character, which matches in either case if `folds` is true.
     pub(super) fn literal(folds: bool) -> Node {
         Node { literal: Some(folds), ..Node::class() }
     }
@@ -84,7 +84,7 @@ impl Node {
     }
 }
 
-/// Nodes one after the other; characters that stand for themselves are one node together.
+/// Consecutive nodes. Adjacent literal characters are combined.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sequence {
     joined: Option<Node>,
@@ -94,7 +94,7 @@ struct Sequence {
 }
 
 impl Sequence {
-    /// Adds a part; it stays apart until the next one, because a repetition may follow.
+    /// Adds a part, which is kept separate until the next one, because a repetition may follow.
     fn push(&mut self, node: Node) {
         self.add_last();
         self.last = Some(node);
@@ -118,7 +118,7 @@ impl Sequence {
     }
 }
 
-/// What is inside of parentheses.
+/// The contents of parentheses.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Group {
     is_capture: bool,

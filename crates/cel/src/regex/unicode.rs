@@ -14,7 +14,7 @@ const CATEGORY_ALIASES: &str = "casedletter closepunctuation cntrl combiningmark
      paragraphseparator privateuse punct punctuation separator spaceseparator spacingmark surrogate \
      symbol titlecaseletter unassigned uppercaseletter";
 
-/// Scripts.
+/// Names of the Unicode scripts.
 const SCRIPTS: &str = "adlam ahom anatolianhieroglyphs arabic armenian avestan balinese bamum bassavah batak bengali \
      beriaerfe bhaiksuki bopomofo brahmi braille buginese buhid canadianaboriginal carian \
      caucasianalbanian chakma cham cherokee chorasmian common coptic cuneiform cypriot cyprominoan \

@@ -5,10 +5,10 @@
 
 use super::token::{Kind, Token};
 
-/// One step of the lexer.
+/// Result of one step of the lexer.
 pub(super) enum Lexed {
     Token(Token),
-    /// No token begins like these bytes of the expression, which are left out.
+    /// Bytes that no token begins with, which are skipped.
     Unknown {
         start: usize,
         end: usize,
@@ -21,7 +21,7 @@ pub(super) struct Lexer<'t> {
     at: usize,
 }
 
-/// The kind and length of a token; or, if none begins here, how many bytes fit the beginning of one.
+/// The kind and length of a token; if there is none, the number of bytes that match the beginning of one.
 type Match = Result<(Kind, usize), usize>;
 
 impl<'t> Lexer<'t> {
@@ -29,7 +29,7 @@ impl<'t> Lexer<'t> {
         Lexer { text, at: 0 }
     }
 
-    /// Reads the next token, white space and the end of the text included, or what is no token.
+    /// Reads the next token, including white space and the end of the text, or reports invalid characters.
     pub(super) fn step(&mut self) -> Lexed {
         let start = self.at;
         let rest = self.text.get(start..).unwrap_or("");
@@ -99,8 +99,8 @@ fn from(text: &[u8], at: usize) -> &[u8] {
     text.get(at..).unwrap_or(&[])
 }
 
-/// The kind and length of the keyword, name, or string with a prefix at the start of a text. A string that does not end
-/// leaves its prefix a name.
+/// The kind and length of the keyword, name, or string with a prefix at the start of a text. If a string is
+/// unterminated, its prefix is a name.
 fn word(rest: &[u8]) -> (Kind, usize) {
     let length = run_length(rest, |byte| byte.is_ascii_alphanumeric() || byte == b'_');
     let name = rest.get(..length).unwrap_or(rest);
@@ -165,14 +165,15 @@ fn exponent(rest: &[u8]) -> Option<usize> {
     }
 }
 
-/// Whether a backslash in a string is an escape.
+/// Whether a backslash in a string starts an escape sequence.
 #[derive(Clone, Copy, PartialEq)]
 enum Escapes {
     Read,
     Ignore,
 }
 
-/// The length of the string that begins here, or how much of it fits before something does not.
+/// The length of the string literal at the start of the text, or the number of valid bytes if it is
+/// malformed.
 fn string(text: &[u8], escapes: Escapes) -> Result<usize, usize> {
     let quote = text.first().copied().unwrap_or(b'"');
     if text.get(1) != Some(&quote) {
@@ -182,7 +183,8 @@ fn string(text: &[u8], escapes: Escapes) -> Result<usize, usize> {
     Ok(if text.get(2) == Some(&quote) { triple_quoted(text, quote, escapes).unwrap_or(2) } else { 2 })
 }
 
-/// The length of a string in single quotes or double quotes, on one line, or how much of it fits.
+/// The length of a single-line string literal in single or double quotes, or the number of valid bytes if it
+/// is malformed.
 fn quoted(text: &[u8], quote: u8, escapes: Escapes) -> Result<usize, usize> {
     let mut at = 1;
     loop {
@@ -207,7 +209,7 @@ fn triple_quoted(text: &[u8], quote: u8, escapes: Escapes) -> Option<usize> {
     }
 }
 
-/// The end of the escape whose backslash is at `at`, or where it goes wrong.
+/// The end of the escape sequence whose backslash is at `at`, or the position at which it is invalid.
 fn escape(text: &[u8], at: usize) -> Result<usize, usize> {
     let digits = |from: usize, count: usize, accept: fn(&u8) -> bool| match (from..from + count)
         .find(|at| !text.get(*at).is_some_and(accept))

@@ -5,7 +5,8 @@
 use super::token::Kind;
 use crate::tree::Literal;
 
-/// The value of a literal; the server's words if it has none. `negative` is true if a minus is before its text.
+/// The value of a literal, or the server's message if it is invalid. `negative` is true if a minus sign
+/// precedes the text.
 pub(super) fn read_literal(kind: Kind, text: &str, negative: bool) -> Result<Literal, &'static str> {
     match kind {
         Kind::Int => parse_int(text, negative).map(Literal::Int).ok_or("invalid int literal"),
@@ -34,7 +35,7 @@ pub(super) fn read_literal(kind: Kind, text: &str, negative: bool) -> Result<Lit
     }
 }
 
-/// The value of an integer, decimal or hexadecimal; `None` if it does not fit.
+/// The value of a decimal or hexadecimal integer; `None` if it is out of range.
 fn parse_int(text: &str, negative: bool) -> Option<i64> {
     let (digits, radix) = text.strip_prefix("0x").map_or((text, 10), |digits| (digits, 16));
     if !negative {
@@ -45,7 +46,7 @@ fn parse_int(text: &str, negative: bool) -> Option<i64> {
     0i64.checked_sub_unsigned(magnitude)
 }
 
-/// The bytes that a quoted string stands for; it has no `b` before it. cel-go `unescape`
+/// Decodes a quoted string without a `b` prefix. cel-go `unescape`
 fn unescape(literal: &str, is_bytes: bool) -> Result<Vec<u8>, &'static str> {
     let (is_raw, quoted) = match literal.strip_prefix(['r', 'R']) {
         Some(quoted) => (true, quoted),
@@ -68,8 +69,8 @@ fn unescape(literal: &str, is_bytes: bool) -> Result<Vec<u8>, &'static str> {
     Ok(out)
 }
 
-/// Adds what an escape, without its backslash, stands for, and returns what follows it. A number is a byte if
-/// `is_bytes`, else a character.
+/// Appends the character of an escape sequence, given without its backslash, and returns the rest. A number
+/// is a byte if `is_bytes`, otherwise a character.
 fn push_escape<'t>(out: &mut Vec<u8>, escape: &'t str, is_bytes: bool) -> Result<&'t str, &'static str> {
     let mut chars = escape.chars();
     let letter = chars.next().unwrap_or('\\');

@@ -181,7 +181,7 @@ impl Parser<'_> {
         self.expect(Place::ListClose, RightBracket, TokenSet::END)
     }
 
-    /// Takes a comma and returns true if another element begins after it; the last comma may stand alone.
+    /// Consumes a comma. Returns true if another element follows; a trailing comma is allowed.
     fn another(&mut self, element: TokenSet) -> Result<bool, Stop> {
         if self.current()? != Comma || !element.has(self.peek(1)?.kind) {
             return Ok(false);

@@ -10,20 +10,20 @@ use Kind::{
     Question, Slash, Star, String, True, Uint,
 };
 
-/// What a literal begins with.
+/// The tokens that can begin a literal.
 pub(super) const LITERAL: TokenSet =
     TokenSet::of(&[Minus, True, False, Null, Float, Int, Uint, String, Bytes]);
-/// What an operand begins with.
+/// The tokens that can begin an operand.
 pub(super) const MEMBER: TokenSet =
     LITERAL.or(TokenSet::of(&[LeftBracket, LeftBrace, LeftParen, Dot, Identifier]));
-/// What an expression begins with.
+/// The tokens that can begin an expression.
 pub(super) const EXPR: TokenSet = MEMBER.or(TokenSet::of(&[Not]));
 
 const RELATION: TokenSet = TokenSet::of(&[Equals, NotEquals, In, Less, LessEquals, GreaterEquals, Greater]);
 const PRODUCT: TokenSet = TokenSet::of(&[Star, Slash, Percent]);
 const SUM: TokenSet = TokenSet::of(&[Minus, Plus]);
 
-/// The stack is grown if less than this is left. A debug build needs less for one level of nesting.
+/// Minimum remaining stack size in bytes. The stack is grown if less is left.
 const RED_ZONE: usize = 256 << 10;
 const MORE_STACK: usize = 4 << 20;
 
@@ -42,7 +42,7 @@ impl Parser<'_> {
         stacker::maybe_grow(RED_ZONE, MORE_STACK, || self.expr_here(follow))
     }
 
-    /// Parses an expression: `a ? b : c`, or what is in its place.
+    /// Parses an expression such as `a ? b : c`.
     fn expr_here(&mut self, follow: TokenSet) -> Result<NodeIndex, Stop> {
         let (op, parts) = self.rule(Rule::Expr, follow, (None, [None; 3]), |parser, (op, parts)| {
             let [condition, then, otherwise] = parts;
@@ -148,8 +148,8 @@ impl Parser<'_> {
         })
     }
 
-    /// Counts a rule as left and entered again, as the server does for each operator of a rule that recurses on its
-    /// left.
+    /// Counts a rule as left and entered again, as the server does for each operator of a left-recursive
+    /// rule.
     pub(super) fn go_round(&mut self, rule: Rule) -> Result<(), Stop> {
         self.count_out(rule);
         self.count_in(rule)

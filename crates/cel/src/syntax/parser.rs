@@ -8,9 +8,9 @@ use super::token::{Kind, Token, TokenSet};
 use super::tree::{Node, NodeIndex};
 use crate::issue::Issues;
 
-/// cel-go `errorReportingLimit`
+/// Maximum number of reported errors, cel-go's `errorReportingLimit`.
 const MAX_REPORTS: usize = 100;
-/// cel-go `maxRecursionDepth`, counted for each rule
+/// Maximum recursion depth of each rule, cel-go's `maxRecursionDepth`.
 const MAX_DEPTH: u32 = 250;
 
 /// The rules of the grammar.
@@ -35,7 +35,7 @@ pub(super) enum Rule {
     Literal,
 }
 
-/// Places of the grammar at which an error can be found.
+/// Positions in the grammar at which an error can be detected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
     EndOfText,
@@ -68,7 +68,7 @@ pub(super) enum Place {
     Literal,
 }
 
-/// The parser stops because a limit of the server is reached, which has been reported.
+/// The parser stops because a server limit is exceeded, which has been reported.
 #[derive(Debug)]
 pub(super) struct Stop;
 
@@ -79,16 +79,16 @@ pub(super) struct Fault {
     pub(super) kind: FaultKind,
 }
 
-/// What is wrong with the current token.
+/// The kind of error at the current token.
 #[derive(Debug)]
 pub(super) enum FaultKind {
-    /// The current token is none of these.
+    /// The current token is not in this set.
     Mismatch(TokenSet),
-    /// No alternative begins with the tokens from the current one up to this many further.
+    /// No alternative begins with the tokens from the current one up to `further` tokens ahead.
     NoAlternative { further: usize },
 }
 
-/// Why a rule ends early.
+/// Why the parsing of a rule ends early.
 #[derive(Debug)]
 pub(super) enum Halt {
     Fault(Fault),
@@ -105,17 +105,18 @@ impl From<Stop> for Halt {
 pub(super) struct Parser<'t> {
     text: &'t str,
     lexer: Lexer<'t>,
-    /// All tokens read so far, with hidden ones.
+    /// All tokens read so far, including hidden ones.
     pub(super) tokens: Vec<Token>,
-    /// Those that are not hidden, as positions in `tokens`.
+    /// Indices in `tokens` of the tokens that are not whitespace or comments.
     pub(super) visible: Vec<usize>,
     /// The current token, as a position in `visible`.
     pub(super) cursor: usize,
-    /// What follows the rules being read, each as seen by its caller; the innermost is last.
+    /// For each rule being parsed, the tokens that can follow it; the innermost is last.
     pub(super) follows: Vec<TokenSet>,
     depths: [u32; 17],
     pub(super) recovering: bool,
-    /// Where the last recovery began, and at which places since a token matched.
+    /// The position at which the last error recovery began, and the parser positions since then at which a
+    /// token matched.
     pub(super) last_fault: Option<(usize, Vec<Place>)>,
     pub(super) recoveries: usize,
     reports: usize,
@@ -200,7 +201,7 @@ impl<'t> Parser<'t> {
         Ok(self.peek(0)?.start)
     }
 
-    /// Takes the current token, which is known to fit.
+    /// Consumes the current token, which is known to match.
     pub(super) fn take(&mut self) -> Result<Token, Stop> {
         self.end_recovery();
         self.advance()
@@ -216,15 +217,15 @@ impl<'t> Parser<'t> {
         Ok(token)
     }
 
-    /// Takes the current token if it is of this kind; otherwise returns `None`.
+    /// Consumes the current token if it has this kind; otherwise returns `None`.
     pub(super) fn take_if(&mut self, kind: Kind) -> Result<Option<Token>, Stop> {
         if self.current()? == kind { self.take().map(Some) } else { Ok(None) }
     }
 
     // — rules —
 
-    /// Parses a rule into `found` by calling `body`; `follow` is what its caller can go on with. After an error,
-    /// recovers and returns what was found.
+    /// Parses a rule into `found` by calling `body`. `follow` are the tokens that can follow it. After an
+    /// error, recovers and returns the result so far.
     pub(super) fn rule<T>(
         &mut self,
         rule: Rule,
@@ -259,7 +260,7 @@ impl<'t> Parser<'t> {
         Ok(found.unwrap_or_else(|| self.add(Node::Broken { at: None })))
     }
 
-    /// Counts that a rule is entered, or goes round once more; an error beyond the limit of depth.
+    /// Counts entering a rule, or another iteration of it. Fails beyond the depth limit.
     pub(super) fn count_in(&mut self, rule: Rule) -> Result<(), Stop> {
         let Some(depth) = self.depths.get_mut(rule as usize) else { return Ok(()) };
         *depth += 1;
@@ -277,13 +278,13 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// The error that no alternative fits the tokens up to `further` after the current one.
+    /// The error that no alternative matches the tokens up to `further` ahead.
     pub(super) fn no_alternative(place: Place, further: usize) -> Halt {
         Halt::Fault(Fault { place, kind: FaultKind::NoAlternative { further } })
     }
 
-    /// Takes a token of this kind, after which `then` can come. Reports, and passes over, one token too many or too
-    /// few; other tokens are an error.
+    /// Consumes a token of this kind, which `then` can follow. Reports and skips a single extra or missing
+    /// token; otherwise fails.
     pub(super) fn expect(&mut self, place: Place, kind: Kind, then: TokenSet) -> Result<(), Halt> {
         if self.current()? == kind {
             self.take()?;
@@ -303,8 +304,8 @@ impl<'t> Parser<'t> {
         Err(Halt::Fault(Fault { place, kind: FaultKind::Mismatch(expected) }))
     }
 
-    /// Checks, before a choice, that the current token is one of `expected`. Leaves it out if the next one is;
-    /// otherwise it is an error.
+    /// Checks that the current token is one of `expected` before a choice. Skips it if the next one is;
+    /// otherwise fails.
     pub(super) fn sync(&mut self, place: Place, expected: TokenSet) -> Result<(), Halt> {
         if self.recovering || expected.has(self.current()?) || self.delete_token(expected)? {
             return Ok(());
@@ -312,7 +313,7 @@ impl<'t> Parser<'t> {
         Err(Halt::Fault(Fault { place, kind: FaultKind::Mismatch(expected) }))
     }
 
-    /// Before another round of a loop: reports and skips tokens that neither continue nor follow it.
+    /// Before another iteration of a loop: reports and skips tokens that neither continue nor follow it.
     pub(super) fn sync_loop(&mut self, expected: TokenSet) -> Result<(), Stop> {
         if self.recovering || expected.has(self.current()?) {
             return Ok(());

@@ -6,13 +6,13 @@
 use super::parser::{Fault, FaultKind, Parser, Place, Stop};
 use super::token::{Kind, Token, TokenSet};
 
-/// cel-go `errorRecoveryLimit`
+/// Maximum number of recoveries, cel-go's `errorRecoveryLimit`.
 const MAX_RECOVERIES: usize = 30;
-/// cel-go `errorRecoveryTokenLookaheadLimit`
+/// Maximum number of skipped tokens, cel-go's `errorRecoveryTokenLookaheadLimit`.
 const MAX_SKIPPED: usize = 256;
 
 impl Parser<'_> {
-    /// Notes that a token matched, so that errors are reported again.
+    /// Ends error recovery after a token matched, so that errors are reported again.
     pub(super) fn end_recovery(&mut self) {
         self.recovering = false;
         self.last_fault = None;
@@ -29,7 +29,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// Reports and leaves out the current token if the next one is expected; otherwise returns false.
+    /// Reports and skips the current token if the next one is expected; otherwise returns false.
     pub(super) fn delete_token(&mut self, expected: TokenSet) -> Result<bool, Stop> {
         if !expected.has(self.peek(1)?.kind) {
             return Ok(false);
@@ -40,7 +40,8 @@ impl Parser<'_> {
         Ok(true)
     }
 
-    /// The set, together with what follows the rule and those around it as far as they may end.
+    /// The set, extended by the tokens that can follow the current rule and the enclosing rules that may end
+    /// here.
     pub(super) fn in_context(&self, set: TokenSet) -> TokenSet {
         let mut all = set;
         let mut ends = set.may_end();
@@ -53,12 +54,12 @@ impl Parser<'_> {
         all
     }
 
-    /// The tokens that some rule being read can go on with.
+    /// The tokens with which any rule being parsed can continue.
     pub(super) fn recovery_set(&self) -> TokenSet {
         self.follows.iter().fold(TokenSet::EMPTY, |all, follow| all.or(*follow))
     }
 
-    /// Skips to a token with which some rule being read can go on.
+    /// Skips to a token with which any rule being parsed can continue.
     pub(super) fn recover(&mut self, place: Place) -> Result<(), Stop> {
         self.count_recovery()?;
         let mut skipped = 0;

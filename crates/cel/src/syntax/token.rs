@@ -35,7 +35,7 @@ pub(super) enum Kind {
     True,
     False,
     Null,
-    /// White space or a comment: read over by the parser, but part of a quoted text.
+    /// White space or a comment, which the parser skips but messages quote.
     Hidden,
     Float,
     Int,
@@ -101,7 +101,7 @@ pub(super) struct TokenSet(u64);
 
 impl TokenSet {
     pub(super) const EMPTY: TokenSet = TokenSet(0);
-    /// The rule may end here, so what follows depends on who called it.
+    /// The rule may end here, so that the following tokens depend on the enclosing rule.
     pub(super) const END: TokenSet = TokenSet(1 << 63);
 
     /// The set of these kinds.

@@ -2,14 +2,13 @@
 
 use super::token::Token;
 
-/// A node's place in the arena.
+/// Index of a node in the arena.
 pub(super) type NodeIndex = usize;
 
-/// A node as the parser recognised it. Positions are byte offsets in the expression; a part that is absent was not
-/// recognised.
+/// A parsed node. Positions are byte offsets in the expression; an absent part was not recognized.
 #[derive(Debug)]
 pub(super) enum Node {
-    /// No alternative fits. Errors about it point at `at`, or at nothing.
+    /// No alternative matches. Errors point at `at`, or have no position.
     Broken {
         at: Option<usize>,
     },
@@ -85,29 +84,29 @@ pub(super) struct Name {
     pub(super) token: Token,
 }
 
-/// The name of a field; errors about it point at `start`, which a superfluous token may have.
+/// The name of a field. Errors point at `start`, which may be a superfluous token.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Field {
     pub(super) start: usize,
-    /// Absent if something else is there.
+    /// The name token; absent if another token is there.
     pub(super) token: Option<Token>,
 }
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Element {
     pub(super) value: NodeIndex,
-    /// Written `?value`.
+    /// True if the element is written `?value`.
     pub(super) optional: bool,
 }
 
-/// One that ends before its value is not kept.
+/// An entry of a map literal. An entry that ends before its value is dropped.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct MapEntry {
     pub(super) key: Element,
     pub(super) value: NodeIndex,
 }
 
-/// One that ends before its value is not kept.
+/// A field of a message literal. A field that ends before its value is dropped.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct MessageField {
     pub(super) name: Field,

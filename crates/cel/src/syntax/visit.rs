@@ -14,13 +14,13 @@ use crate::issue::BEFORE_START;
 use crate::macros;
 use crate::tree::{Element, ExprKind, Literal, MapEntry, NodeId, StructField};
 
-/// cel-go `checkAndIncrementRecursionDepth`
+/// Maximum recursion depth, cel-go's `checkAndIncrementRecursionDepth`.
 const MAX_DEPTH: u32 = 250;
 
 const RED_ZONE: usize = 128 << 10;
 const MORE_STACK: usize = 4 << 20;
 
-/// Reserved words, which cannot be names. `in`, `true`, `false` and `null` are tokens of their own and never come here.
+/// Reserved words, which cannot be used as names. `in`, `true`, `false` and `null` have their own tokens.
 const RESERVED: [&str; 17] = [
     "as",
     "break",
@@ -41,7 +41,7 @@ const RESERVED: [&str; 17] = [
     "while",
 ];
 
-/// Operators with two sides and their functions; one that begins another one stands after it.
+/// Binary operators and their functions. An operator precedes those that are a prefix of it.
 const BINARY: [(&str, &str); 12] = [
     ("==", "_==_"),
     ("!=", "_!=_"),
@@ -193,12 +193,12 @@ impl<'t> Visitor<'_, 't> {
         Ok(Element { value: self.visit(Some(element.value))?, optional: element.optional })
     }
 
-    /// Adds a node that stands for something that has been reported.
+    /// Adds a node for a missing part whose error was already reported.
     fn add_missing(&mut self, at: usize) -> NodeId {
         self.draft.tree.add(at, ExprKind::Missing)
     }
 
-    /// Adds the call that an operator stands for.
+    /// Adds the function call for an operator.
     fn add_operator_call(&mut self, at: usize, function: &str, args: Vec<NodeId>) -> NodeId {
         self.draft.tree.add(at, ExprKind::Call { function: function.to_owned(), target: None, args })
     }
@@ -242,8 +242,8 @@ impl<'t> Visitor<'_, 't> {
         Some(if name.start == name.token.start { word.to_owned() } else { format!(".{word}") })
     }
 
-    /// The name of a field; `None` if it is wrong, which is reported where it is, or at `list`, the start of the fields
-    /// of a message.
+    /// The name of a field; `None` if it is invalid. The error is reported at the field, or at `list`, the
+    /// start of the fields of a message.
     fn field_name(&mut self, field: Field, list: Option<usize>) -> Option<&'t str> {
         let complaint = match field.token {
             Some(token) if token.kind == Kind::Identifier || self.draft.env.escaped_identifiers => {

@@ -12,7 +12,7 @@ use crate::macros;
 use crate::outcome::CelEnv;
 use crate::tree::{Element, ExprKind, Literal, MapEntry, NodeId, StructField, Tree};
 
-/// cel-go `checkAndIncrementRecursionDepth`
+/// Maximum recursion depth, cel-go's `checkAndIncrementRecursionDepth`.
 const MAX_DEPTH: u32 = 250;
 /// The parser counts from zero where cel-go counts from one.
 const MAX_NESTING: u16 = 249;
@@ -31,7 +31,7 @@ pub(super) fn parse(expression: &str, env: CelEnv) -> Option<Tree> {
     issues.is_empty().then_some(tree)
 }
 
-/// Turns the crate's nodes into ours.
+/// Converts the nodes of the `cel` crate to Tollgate's.
 struct Lowering<'t> {
     draft: Draft<'t>,
     source: &'t SourceInfo,

@@ -124,7 +124,7 @@ fn expression(row: &str) -> String {
     }
 }
 
-/// Every expression of the data, and what becomes of it after a cut, a doubling and an insertion.
+/// Every expression of the test data, and variants of it that are truncated, duplicated or have insertions.
 fn texts() -> Vec<String> {
     let files = [
         include_str!("../../../../tests/cel/expressions.jsonl"),

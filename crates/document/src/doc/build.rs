@@ -13,7 +13,8 @@ use super::{Doc, Marks, Node, OwnedTexts, Span, Syntax, Text, Value, ValueKind, 
 pub struct Builder<'a> {
     pub(super) doc: Doc<'a>,
     pub(super) open: Vec<Open>,
-    /// Whether parts that repeat an earlier part of the source are copied from it: see [`super::repeat_template`].
+    /// True if parts that repeat an earlier part of the source are copied from it: see
+    /// [`super::repeat_template`].
     pub(super) copies_repeats: bool,
 }
 
@@ -33,12 +34,12 @@ impl<'a> Builder<'a> {
         Builder::with_capacity(source, syntax, (source.len() / 8).clamp(4, 1 << 20))
     }
 
-    /// An empty document over `source` with capacity for that many nodes: for parts of a document.
+    /// Creates an empty document over `source` with capacity for `nodes` nodes, for a part of a document.
     pub fn with_capacity(source: &'a str, syntax: Syntax, nodes: usize) -> Builder<'a> {
         Builder::on_tape(Tape::with_capacity(nodes), source, syntax)
     }
 
-    /// [`Builder::with_capacity`] for a document that is kept: it allocates memory for exactly that many nodes.
+    /// Like [`Builder::with_capacity`], but allocates exactly `nodes` nodes, for a document that is kept.
     pub fn to_keep(source: &'a str, syntax: Syntax, nodes: usize) -> Builder<'a> {
         Builder::on_tape(Tape::to_keep(nodes), source, syntax)
     }
@@ -145,8 +146,7 @@ impl<'a> Builder<'a> {
         self.push_named(ValueKind::String, span, Text::Inside, name);
     }
 
-    /// Writes a scalar with a text of its own, which the document stores because the source does not contain it as it
-    /// is.
+    /// Writes a scalar whose text the document stores, because the source contains it in another form.
     pub fn owned(&mut self, kind: ValueKind, span: Span, text: impl AsRef<str>) {
         let at = self.push(kind, span, Text::Owned);
         self.doc.owned.push(at, text.as_ref());
@@ -232,7 +232,7 @@ impl<'a> Builder<'a> {
         self.doc.owned.truncate(u32::try_from(len).unwrap_or(u32::MAX));
     }
 
-    /// The value at the index `at` among those already written.
+    /// The value at the node index `at`, which must already be written.
     #[expect(clippy::cast_possible_truncation, reason = "an index of this tape")]
     pub fn value(&self, at: usize) -> Value<'_> {
         Value { doc: &self.doc, at: at as u32 }

@@ -84,14 +84,14 @@ impl New {
     }
 }
 
-/// One change of a document: something is added or replaced.
+/// A change to a document: adds or replaces a value.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Change {
     /// A member added to the object at that node.
     Add {
         /// The object's [`Value::index`].
         object: u32,
-        /// The member's key.
+        /// Key of the member.
         key: &'static str,
         value: New,
     },
@@ -99,7 +99,7 @@ pub enum Change {
     Append {
         /// The list's [`Value::index`].
         list: u32,
-        /// The item.
+        /// The item to add.
         value: New,
     },
     /// The value at that node replaced.
@@ -121,7 +121,7 @@ impl Change {
     }
 }
 
-/// Returns a copy of `value`, as a document of its own, with the changes made. The original stays as it is.
+/// Returns a changed copy of `value` as a separate document. The original is not modified.
 pub fn apply<'a>(value: Value<'a>, changes: &[Change]) -> Doc<'a> {
     // To the node: one too few would double the copy of a large document.
     let nodes = value.size() + changes.iter().map(Change::added_nodes).sum::<usize>();
@@ -162,7 +162,7 @@ pub fn apply<'a>(value: Value<'a>, changes: &[Change]) -> Doc<'a> {
 struct ChangesByNode<'c>(Vec<(u32, &'c Change)>);
 
 impl<'c> ChangesByNode<'c> {
-    /// Sorts changes by their nodes; those of one node keep their order.
+    /// Sorts changes by node. Changes to the same node keep their order.
     fn of(changes: &'c [Change]) -> ChangesByNode<'c> {
         let node = |change: &Change| match change {
             Change::Add { object: node, .. }
@@ -195,7 +195,7 @@ impl<'c> ChangesByNode<'c> {
         }
     }
 
-    /// What replaces the value at a node; `None` if it stays.
+    /// The new value for a node; `None` if it is unchanged.
     fn replacement(&self, at: u32) -> Option<&'c New> {
         self.changes_at(at).find_map(|change| match change {
             Change::Replace { value, .. } => Some(value),

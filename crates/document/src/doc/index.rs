@@ -1,7 +1,7 @@
-//! Items and members by number and name, found again and again: large containers are indexed when first searched.
+//! Fast repeated lookups of items by index and members by name: large containers are indexed on first search.
 //!
-//! A document with a hundred thousand faults has a hundred thousand paths, and each is looked up from the root.
-//! Invariant: the answer is that of [`Value::at`] and [`Value::member`]; an index is of one document.
+//! A document with a hundred thousand errors has as many paths, and each is looked up from the root. Invariant:
+//! results are those of [`Value::at`] and [`Value::member`]; an index belongs to one document.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -11,7 +11,7 @@ use super::{Value, ValueKind};
 /// Finds items and members quickly: remembers where they are in the large containers that were searched before.
 #[derive(Debug, Default)]
 pub struct Index {
-    /// By container: its items, or its keys in the order of their texts, equal ones in that of the document.
+    /// For each container, its items, or its keys sorted by text. Equal keys keep their order.
     known: RefCell<HashMap<u32, Vec<u32>>>,
 }
 

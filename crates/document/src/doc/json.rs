@@ -11,12 +11,12 @@ pub use kept::{Envelope, Keep, Part, parse_kept};
 use super::matched_run::{self, MatchedRun, NextToken, RunStart};
 use super::{Builder, Doc, MAX_DEPTH, Span, Syntax, ValueKind, name, repeat_template};
 
-/// Text that is not JSON: where, and what Go's decoder says about it.
+/// A JSON syntax error, with Go's message.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SyntaxError {
     /// Byte at which reading stopped.
     pub at: usize,
-    /// Go's words.
+    /// Go's error message.
     pub detail: String,
     /// The text may be JSON, but has more keys and values than are read.
     pub is_too_dense: bool,
@@ -46,8 +46,8 @@ pub fn parse_within(source: &str, nodes: usize) -> Result<Doc<'_>, SyntaxError> 
     }
 }
 
-/// Reads the JSON value at the start of a text that may go on after it; returns the value and the offset of the byte
-/// after it.
+/// Reads the JSON value at the start of a text. Returns the value and the offset of the byte after it;
+/// further text is ignored.
 pub fn parse_prefix(source: &str) -> Result<(Doc<'_>, usize), SyntaxError> {
     let mut reader = Reader::of(source);
     // How much of the text the value takes is not known, and a stream has a million small ones.
@@ -57,16 +57,16 @@ pub fn parse_prefix(source: &str) -> Result<(Doc<'_>, usize), SyntaxError> {
     Ok((out.finish_verbatim(), reader.at))
 }
 
-/// The error of a reader: boxed, so that this rare case does not enlarge every `Result`.
+/// The error of the reader, boxed to keep `Result` small.
 type Fault = Box<SyntaxError>;
 
-/// What the reader expects next in the text.
+/// The token that the reader expects next.
 enum Next {
     /// A key of an object.
     Key,
     /// A value that may be copied from its template: see [`super::repeat_template`].
     Value,
-    /// A value without a template, or one that is not written as its template.
+    /// A value without a template, or one that differs from its template.
     UnlikeTemplate,
     /// A comma, the end of a container, or the end of the text.
     After,
@@ -79,7 +79,7 @@ pub(super) struct Reader<'a> {
     at: usize,
     /// The largest number of nodes that may be written.
     most: usize,
-    /// The number of containers that were open before the value that is being read: they are not closed with it.
+    /// Number of containers that were open before the value being read. They are not closed with it.
     base: usize,
     /// The node that the next value is compared with; [`repeat_template::NONE`] if there is none.
     template: u32,

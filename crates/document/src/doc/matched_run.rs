@@ -7,13 +7,13 @@
 use super::build::Open;
 use super::{Builder, Marks, Node, ValueKind};
 
-/// A place in the text of a template where a run may start.
+/// A position in the template's text at which a matching run can start.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RunStart {
     pub(super) first: StartNode,
-    /// The byte there.
+    /// Byte offset of the position.
     pub(super) from: u32,
-    /// One past the last byte that is compared.
+    /// Offset after the last byte that may be compared.
     pub(super) reach: u32,
 }
 
@@ -28,13 +28,13 @@ pub(super) enum StartNode {
 /// The bytes that are equal in the template's text and in the text that is read.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct MatchedRun {
-    /// One past the last byte, in the text of the template.
+    /// Offset after the last byte, in the template's text.
     pub(super) end: u32,
-    /// How many bytes the text that is read lies behind the template's text.
+    /// Distance in bytes from the template's text to the text being read.
     pub(super) offset: u32,
 }
 
-/// Where the reader goes on after a run.
+/// The position at which the reader continues after a run.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ResumePoint {
     /// The byte to read next, in the text of the template.
@@ -42,7 +42,7 @@ pub(super) struct ResumePoint {
     pub(super) next: NextToken,
 }
 
-/// What the reader finds where it goes on.
+/// The token that the reader finds where it continues.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum NextToken {
     /// A comma, the end of a container, or the end of the text.
@@ -55,14 +55,14 @@ pub(super) enum NextToken {
 
 /// The nodes of a run, from its first node up to `end`: they are found first and then copied together.
 struct CopyRange {
-    /// One past the last that is copied.
+    /// Index after the last copied node.
     end: u32,
     resume: Option<ResumePoint>,
 }
 
 impl Builder<'_> {
-    /// Copies all nodes that are whole in the run, and opens containers that are not. Returns where to go on reading;
-    /// `None` if nothing was copied.
+    /// Copies all nodes that are completely in the run, and opens containers that are only partly in it.
+    /// Returns the position at which to continue; `None` if nothing was copied.
     #[expect(clippy::cast_possible_truncation, reason = "an index of this tape")]
     pub(super) fn copy_run(&mut self, first: StartNode, run: MatchedRun) -> Option<ResumePoint> {
         let (StartNode::Value(start) | StartNode::AfterValue(start)) = first;
@@ -103,8 +103,8 @@ impl Builder<'_> {
         }
     }
 
-    /// Finds the nodes to copy from `node` on, the next key or item of the open container. `resume` is where to go on
-    /// if no further node is whole.
+    /// Finds the nodes to copy, starting at `node`, the next key or item of the open container. `resume` is
+    /// the position to continue at if no further node is complete.
     fn members_range(
         &mut self,
         mut node: u32,
@@ -153,8 +153,8 @@ impl Builder<'_> {
         }
     }
 
-    /// Opens a container of which only the beginning is in the run. Returns where to go on; `None` if `known` is not a
-    /// container, or begins after the run.
+    /// Opens a container whose beginning is in the run. Returns the position at which to continue; `None` if
+    /// `known` is not a container or begins after the run.
     fn open_copied(
         &mut self,
         template: u32,

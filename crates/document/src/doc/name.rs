@@ -13,14 +13,14 @@
 /// The name of a field, with its number if it is in the table of known names.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Name {
-    /// As it is written.
+    /// The field name.
     pub text: &'static str,
-    /// Its number; zero if it has none.
+    /// Number of the name for fast comparison; 0 if it has none.
     pub(super) number: u8,
 }
 
 impl Name {
-    /// One more than the largest number that a name can have.
+    /// Number of possible name numbers, including 0.
     pub const NUMBERS: usize = 256;
 
     /// The name with that text; its number is 0 if it is not in the table of known names.
@@ -32,7 +32,7 @@ impl Name {
         Name { text, number }
     }
 
-    /// Its number; zero if it has none.
+    /// Number of the name for fast comparison; 0 if it has none.
     pub const fn number(self) -> usize {
         self.number as usize
     }
@@ -46,10 +46,10 @@ impl NameSet {
     /// The empty set.
     pub const NONE: &'static NameSet = &NameSet::of(&[]);
 
-    /// The set of those names.
+    /// The set of these names.
     ///
     /// # Panics
-    /// If one has no number: for tables that are made while compiling.
+    /// If a name has no number. Intended for tables that are computed at compile time.
     pub const fn of(texts: &[&'static str]) -> NameSet {
         let mut set = [false; Name::NUMBERS];
         let mut at = 0;
@@ -62,7 +62,7 @@ impl NameSet {
         NameSet(set)
     }
 
-    /// The set of those names that have numbers; the others are left out.
+    /// The set of the names that have numbers. Other names are omitted.
     pub fn numbered(names: impl IntoIterator<Item = Name>) -> NameSet {
         let mut set = [false; Name::NUMBERS];
         for name in names.into_iter().filter(|name| name.number != 0) {
@@ -71,9 +71,10 @@ impl NameSet {
         NameSet(set)
     }
 
-    /// True if a key with that number can be one of the names: always for 0, because such a key was not recognised.
+    /// True if a key with this number can be one of the names. Always true for 0, because such a key was not
+    /// recognized.
     #[inline]
-    pub(super) fn may_be(&self, number: u8) -> bool {
+    pub(super) fn may_contain(&self, number: u8) -> bool {
         number == 0 || self.0[number as usize]
     }
 
@@ -158,7 +159,7 @@ const LONG_SLOTS: usize = 128;
 /// A hash table of the numbers of the names longer than [`LONGEST`]; 0 in empty slots.
 static LONG: [u8; LONG_SLOTS] = long_table();
 
-/// Makes [`LONG`].
+/// Computes [`LONG`].
 const fn long_table() -> [u8; LONG_SLOTS] {
     let mut table = [0; LONG_SLOTS];
     let mut index = 0;
@@ -204,7 +205,7 @@ const fn letters(text: &[u8]) -> Option<Letters> {
     Some(letters)
 }
 
-/// Makes the hash table of short names: the letters in each slot, and the number of their name, or 0.
+/// Computes the hash table of short names: the letters in each slot, and the number of the name, or 0.
 const fn table() -> ([Letters; SLOTS], [u8; SLOTS]) {
     let (mut known, mut numbers) = ([[0; 2]; SLOTS], [0; SLOTS]);
     let mut index = 0;
@@ -222,8 +223,8 @@ const fn table() -> ([Letters; SLOTS], [u8; SLOTS]) {
     (known, numbers)
 }
 
-/// The names that have numbers: fields of the kinds we judge or keep, and of reviews. A name's number is its position,
-/// counted from 1.
+/// The names with numbers: fields of the kinds that Tollgate checks or stores, and of AdmissionReviews. The
+/// number of a name is its position, counted from 1.
 #[rustfmt::skip]
 static NAMES: &[&str] = &[
     "adminAccess", "allNodes", "allocation", "allocationMode", "allocationTimestamp",

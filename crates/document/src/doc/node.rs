@@ -4,20 +4,20 @@
 
 use super::{Span, ValueKind};
 
-/// Where a node's text lies, in one byte.
+/// The location of a node's text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Text {
     /// The bytes of the span.
     Span,
     /// The bytes between the quotes at both ends of the span.
     Inside,
-    /// In the document's own store (escapes, YAML folding).
+    /// In the document's own buffer, because it differs from the source (escapes, YAML folding).
     Owned,
-    /// A text that readers make up.
+    /// A text that readers insert.
     Word(Word),
 }
 
-/// Texts that readers make up.
+/// Texts that readers insert, such as `null`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Word {
     Nothing,
@@ -38,7 +38,7 @@ impl Word {
     }
 }
 
-/// One node of a tape: a value or a key.
+/// A node of the tape: a value or a key.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Node {
     pub(super) span: Span,
@@ -46,7 +46,7 @@ pub(super) struct Node {
     pub(super) next: u32,
     pub(super) kind: ValueKind,
     pub(super) text: Text,
-    /// For a key, the number of its [`Name`]; 0 for other nodes and for keys without a number.
+    /// Number of the key's [`Name`]; 0 for values and for keys without a number.
     pub(super) name: u8,
     pub(super) marks: Marks,
 }

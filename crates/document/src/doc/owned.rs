@@ -3,10 +3,10 @@
 //! One text for all of them: a list of a million escaped letters is a million of these, and a box for each would take
 //! ten times the bytes of the source. Invariant: in the order of the nodes they belong to.
 
-/// The texts of all such nodes, one after another in one string.
+/// The texts of nodes that are not in the source, concatenated in one string.
 #[derive(Debug)]
 pub(super) struct OwnedTexts {
-    /// For each text, its node and the byte at which it ends; it begins where the one before ends.
+    /// For each text, its node and its end offset. It begins where the previous text ends.
     ends: Vec<(u32, u32)>,
     texts: String,
 }
@@ -18,7 +18,7 @@ impl OwnedTexts {
         self.ends.is_empty()
     }
 
-    /// How many bytes the texts take in memory.
+    /// Memory used by the texts in bytes.
     pub(super) fn bytes_kept(&self) -> usize {
         self.ends.capacity() * size_of::<(u32, u32)>() + self.texts.capacity()
     }

@@ -1,6 +1,6 @@
-//! What containers are made of: items one after another, members with their keys.
+//! The items and members of containers, in document order, including duplicates.
 //!
-//! In document order, duplicates and all. Invariant: a step is one look at the tape, however large what is passed over.
+//! Invariant: a step reads one node of the tape, independent of the size of the values that are skipped.
 
 use super::{Doc, Name, NameSet, Value};
 
@@ -31,7 +31,7 @@ impl<'d> Key<'d> {
     }
 }
 
-/// Where the members with some names are in an object: what [`Value::find_fields`] found.
+/// The positions of certain members in an object, as found by [`Value::find_fields`].
 #[derive(Clone, Copy, Debug)]
 pub struct FieldSlots<const N: usize> {
     found: [u32; N],
@@ -40,8 +40,8 @@ pub struct FieldSlots<const N: usize> {
 }
 
 impl<'d> Value<'d> {
-    /// Finds the members with those names in one pass, for [`Value::field_at`]; the first one where a name is there
-    /// twice.
+    /// Finds the members with these names in one pass, for [`Value::field_at`]. For duplicate keys, finds the
+    /// first.
     #[expect(clippy::inline_always, reason = "the names are constants where they are asked for")]
     #[inline(always)]
     pub fn find_fields<const N: usize>(self, names: [Name; N]) -> FieldSlots<N> {
@@ -63,7 +63,8 @@ impl<'d> Value<'d> {
         slots
     }
 
-    /// [`Value::find_fields`] comparing texts: a key without a number may still have one of those names.
+    /// Like [`Value::find_fields`], but compares texts, because a key without a number can still have one of
+    /// these names.
     #[cold]
     #[inline(never)]
     fn find_fields_by_text<const N: usize>(self, names: [Name; N]) -> FieldSlots<N> {
@@ -76,10 +77,11 @@ impl<'d> Value<'d> {
         }
     }
 
-    /// False if surely no member has one of those names. True may be wrong: keys without a number are not compared.
+    /// False if no member has one of these names. True can be wrong, because keys without a number are not
+    /// compared.
     #[inline]
     pub fn may_have(self, names: &NameSet) -> bool {
-        self.members().any(|(key, _)| names.may_be(key.as_key().number))
+        self.members().any(|(key, _)| names.may_contain(key.as_key().number))
     }
 
     /// The value of the member whose name has that index in the list given to [`Value::find_fields`]; absent if there

@@ -24,8 +24,8 @@ impl<'d> Value<'d> {
         Cow::Owned(self.to_json())
     }
 
-    /// Whether kubectl sends more than `limit` bytes for this value of a file: it decodes JSON and YAML alike, and
-    /// encodes the result with Go's `encoding/json`.
+    /// True if kubectl would send more than `limit` bytes for this value of a file. It decodes JSON and YAML
+    /// and encodes the result with Go's `encoding/json`.
     pub fn is_sent_longer_than(self, limit: usize) -> bool {
         // One byte of JSON becomes at most six: `<` is escaped, and `1e20` has 21 digits.
         if self.doc.syntax == Syntax::Json && self.span().len() as usize <= limit / 6 {
@@ -35,8 +35,8 @@ impl<'d> Value<'d> {
         self.encode(limit + 8, json_number).len() > limit
     }
 
-    /// Bytes of [`Value::raw_json`] of a review without blanks, and with `<`, `>`, `&`, U+2028 and U+2029 written as
-    /// themselves. An API server removes the blanks and escapes the others, whatever a client sent.
+    /// Length in bytes of [`Value::raw_json`] of a review without whitespace and with `<`, `>`, `&`, U+2028
+    /// and U+2029 unescaped. An API server removes whitespace and escapes these characters.
     pub fn least_received_len(self) -> usize {
         let raw = self.raw_json();
         let (mut length, mut in_string) = (0, false);

@@ -1,14 +1,14 @@
-//! Repeat copying: what was read before is the template of what is read next. The devices of a slice repeat each other's
-//! keys, and whole parts, byte for byte. While the text equals that of its template, nodes are copied instead of parsed:
-//! reading a slice of 64 devices takes a third of the time.
+//! Repeat copying: what was read before is the template of what is read next. The devices of a slice repeat each
+//! other's keys, and whole parts, byte for byte. While the text equals that of its template, nodes are copied instead
+//! of parsed: reading a slice of 64 devices takes a third of the time.
 //!
 //! The template of an item is the item at the same index of the list's own template, or else the item before it; the
-//! template of a member is the next member of the object's template. It is a guess: the bytes decide, and a wrong guess
-//! only costs time.
+//! template of a member is the next member of the object's template. It is a guess: the bytes decide, and a wrong
+//! guess only costs time.
 //!
-//! This module says what is compared with what; [`super::matched_run`] copies. [`Builder::with_repeat_copying`] is the
-//! only switch. Invariant: a text and its template are at the same place of the grammar, so the same bytes are the same
-//! nodes. `tests` compares reading with and without copying.
+//! This module says what is compared with what; [`super::matched_run`] copies. [`Builder::with_repeat_copying`] is
+//! the only switch. Invariant: a text and its template are at the same place of the grammar, so the same bytes are
+//! the same nodes. `tests` compares reading with and without copying.
 
 use super::matched_run::{RunStart, StartNode};
 use super::{Builder, Node, Span, ValueKind};
@@ -20,11 +20,12 @@ pub(super) struct RepeatTemplate {
     pub(super) of: u32,
     /// The next item, or the key of the next member, of the template.
     pub(super) next: u32,
-    /// One past its last node.
+    /// Index after its last node.
     pub(super) end: u32,
-    /// The byte up to which texts may be compared: the end of this template, or of one around it that goes on in step.
+    /// Offset up to which texts may be compared: the end of this template, or of an enclosing one that still
+    /// matches.
     reach: u32,
-    /// In a list, the item that was read last.
+    /// In a list, the index of the previous item.
     before: u32,
 }
 
@@ -43,8 +44,8 @@ impl<'a> Builder<'a> {
         self.doc.nodes.get(index as usize)
     }
 
-    /// The template of the open container if its next part is the node `next`; `None` if there is no template, or it is
-    /// at another place.
+    /// The template of the open container if its next part is the node `next`; `None` if there is no template
+    /// or it is at another position.
     #[inline]
     pub(super) fn template_at(&self, next: u32) -> Option<&RepeatTemplate> {
         self.open
@@ -134,8 +135,8 @@ impl<'a> Builder<'a> {
         RunStart { first, from, reach }
     }
 
-    /// One past the first byte of the first node, from `first` on, whose text the document stores itself; `u32::MAX` if
-    /// there is none.
+    /// Offset after the first byte of the first node, from `first` on, whose text is stored in the document;
+    /// `u32::MAX` if there is none.
     fn first_owned_text(&self, first: StartNode) -> u32 {
         let (StartNode::Value(node) | StartNode::AfterValue(node)) = first;
         let owner = self.doc.owned.first_from(node).and_then(|owner| self.node(owner));

@@ -22,21 +22,23 @@ thread_local! {
 pub(super) struct Tape(Vec<Node>);
 
 impl Tape {
-    /// No nodes and no capacity.
+    /// A tape without nodes and capacity.
     pub(super) const EMPTY: Tape = Tape(Vec::new());
 
-    /// An empty tape with capacity for that many nodes, in memory of an earlier tape if there is enough.
+    /// Creates an empty tape with capacity for `nodes` nodes. Reuses the memory of an earlier tape if it is
+    /// large enough.
     pub(super) fn with_capacity(nodes: usize) -> Tape {
         let kept = POOL.try_with(Cell::take).unwrap_or_default();
         Tape(if kept.capacity() < nodes { Vec::with_capacity(nodes) } else { kept })
     }
 
-    /// An empty tape with capacity for exactly that many nodes, in memory of its own: for documents that are kept.
+    /// Creates an empty tape with capacity for exactly `nodes` nodes, in newly allocated memory. For
+    /// documents that are kept.
     pub(super) fn to_keep(nodes: usize) -> Tape {
         Tape(Vec::with_capacity(nodes))
     }
 
-    /// Gives back the capacity that is not used: for documents that are kept.
+    /// Releases unused capacity, for documents that are kept.
     pub(super) fn shrink(&mut self) {
         if self.0.capacity() > LARGEST {
             self.0.shrink_to_fit();

@@ -1,8 +1,9 @@
-//! How much is said about one object: texts are shortened, and past a number of bytes findings are only counted.
+//! Limits on the findings about one object: texts are shortened, and beyond a number of bytes findings are only
+//! counted.
 //!
-//! A hostile object of a hundred kilobytes can be wrong in a million ways, each with the whole of it as its value. What
-//! is left out still counts for the verdict, under the name of its rule. [`FindingBudget::exact`] is for comparing with a server:
-//! it shortens nothing.
+//! A hostile object of a hundred kilobytes can contain a million errors, each with the whole object as its value.
+//! Omitted findings still count for the verdict, under the ID of their rule. [`FindingBudget::exact`] has no limits,
+//! for comparisons with a server.
 //!
 //! Invariant: the same findings in the same order are kept and left out alike.
 
@@ -11,24 +12,24 @@ use std::collections::BTreeMap;
 
 use super::{BadValue, ErrorType, Finding, RuleId};
 
-/// Bytes of a value or a detail that are kept; longer ones are shortened.
+/// Maximum length in bytes of a value or a detail. Longer ones are shortened.
 const TEXT: usize = 16 << 10;
 /// Bytes that the texts of all findings about one object may have together.
-const TEXTS: usize = 1 << 20;
-/// Bytes that a finding takes in a response beside its texts, about.
+const MAX_TEXT_BYTES: usize = 1 << 20;
+/// Approximate number of bytes that a finding takes in a response in addition to its texts.
 const FRAME: usize = 100;
-/// How many findings about one object are kept.
+/// Maximum number of findings for one object.
 const MAX_FINDINGS: usize = 10_000;
-/// [`TEXTS`] for a response of the webhook: many are computed at once, and whoever sends requests decides how wrong
-/// they are. In memory a finding takes several times the bytes of its texts.
-const RESPONSE_TEXTS: usize = 160 << 10;
+/// [`MAX_TEXT_BYTES`] for webhook responses. The limit is lower because many responses are computed at the same time
+/// and the sender controls the number of errors. A finding takes several times the memory of its text.
+const MAX_RESPONSE_TEXT_BYTES: usize = 160 << 10;
 /// [`MAX_FINDINGS`] for a response of the webhook.
 const RESPONSE_FINDINGS: usize = 800;
 
-/// What follows a text that was shortened.
-const CUT: &str = "… (shortened)";
+/// Suffix of a truncated text.
+const TRUNCATION_SUFFIX: &str = "… (shortened)";
 
-/// How many findings, and how many bytes of text, may still be kept about an object.
+/// The remaining number of findings and bytes of text for an object.
 #[derive(Clone, Copy, Debug)]
 pub struct FindingBudget {
     text: usize,
@@ -39,7 +40,7 @@ pub struct FindingBudget {
 impl Default for FindingBudget {
     /// The budget for one object outside of the webhook: 10,000 findings, with a megabyte of text together.
     fn default() -> FindingBudget {
-        FindingBudget { text: TEXT, bytes: TEXTS, findings: MAX_FINDINGS }
+        FindingBudget { text: TEXT, bytes: MAX_TEXT_BYTES, findings: MAX_FINDINGS }
     }
 }
 
@@ -54,7 +55,9 @@ impl FindingBudget {
     pub fn for_report(is_exact: bool, is_response: bool) -> FindingBudget {
         match (is_exact, is_response) {
             (true, _) => FindingBudget::exact(),
-            (false, true) => FindingBudget { text: TEXT, bytes: RESPONSE_TEXTS, findings: RESPONSE_FINDINGS },
+            (false, true) => {
+                FindingBudget { text: TEXT, bytes: MAX_RESPONSE_TEXT_BYTES, findings: RESPONSE_FINDINGS }
+            }
             (false, false) => FindingBudget::default(),
         }
     }
@@ -75,8 +78,8 @@ impl FindingBudget {
         self.findings == 0 || self.bytes == 0
     }
 
-    /// How many bytes of a text of the next finding are kept; 0 if the finding is not. Whoever writes the text may stop
-    /// after that many.
+    /// Maximum number of bytes of text in the next finding; 0 if no finding is kept. Texts need not be
+    /// written beyond it.
     pub fn max_text_bytes(&self) -> usize {
         if self.is_full() { 0 } else { self.text }
     }
@@ -101,7 +104,7 @@ impl FindingBudget {
 }
 
 impl Finding {
-    /// A finding that stands for `count` findings that were left out; `rule` is the rule for such findings.
+    /// Creates a finding that represents `count` omitted findings. `rule` is the rule for such findings.
     pub fn left_out(rule: RuleId, count: usize) -> Finding {
         let (noun, verb) = if count == 1 { ("finding", "was") } else { ("findings", "were") };
         let detail = format!("… and {count} more {noun} {verb} left out");
@@ -109,7 +112,7 @@ impl Finding {
         Finding::new(rule, at, ErrorType::LeftOut, value, detail)
     }
 
-    /// How many left-out findings this one stands for; 0 if it is an ordinary finding.
+    /// The number of omitted findings that this one represents; 0 for an ordinary finding.
     pub fn left_out_count(&self) -> usize {
         match (self.kind, &self.value) {
             (ErrorType::LeftOut, BadValue::Int(count)) => usize::try_from(*count).unwrap_or_default(),
@@ -149,14 +152,14 @@ impl Finding {
 
 /// The first `limit` bytes of a text, with a note that it was cut; `None` if it is not longer.
 fn shortened(text: &str, limit: usize) -> Option<String> {
-    (text.len() > limit).then(|| [tollgate_formats::gofmt::head(text, limit), CUT].concat())
+    (text.len() > limit).then(|| [tollgate_formats::gofmt::head(text, limit), TRUNCATION_SUFFIX].concat())
 }
 
 /// The findings about one object.
 #[derive(Clone, Debug, Default)]
 pub struct Findings {
     kept: Vec<Finding>,
-    /// How many findings of each rule were left out, in the order of their first ones.
+    /// Number of omitted findings of each rule, in the order of their first occurrence.
     left_out: Vec<(RuleId, usize)>,
     budget: FindingBudget,
 }
@@ -167,7 +170,7 @@ impl Findings {
         Findings { budget, ..Findings::default() }
     }
 
-    /// What is left of the budget.
+    /// The remaining budget.
     pub fn budget(&self) -> FindingBudget {
         self.budget
     }
@@ -214,7 +217,7 @@ impl Findings {
         Mark { kept: self.kept.len(), left_out: self.left_out.clone(), budget: self.budget }
     }
 
-    /// Goes back to a state: forgets all findings added since.
+    /// Removes all findings that were added since `mark`.
     pub fn reset(&mut self, mark: Mark) {
         self.kept.truncate(mark.kept);
         *self =
@@ -246,7 +249,7 @@ pub struct Mark {
 
 #[cfg(test)]
 mod tests {
-    use super::{FindingBudget, Findings, TEXT, TEXTS};
+    use super::{FindingBudget, Findings, MAX_TEXT_BYTES, TEXT};
     use crate::field::Path;
     use crate::finding::{BadValue, ErrorType, Finding, Level, Origin, Rule};
 
@@ -270,7 +273,7 @@ mod tests {
             findings.push(finding(&"ö".repeat(TEXT)));
         }
         let count = findings.kept().len();
-        assert!((TEXTS / TEXT - 2..TEXTS / TEXT).contains(&count), "{count}");
+        assert!((MAX_TEXT_BYTES / TEXT - 2..MAX_TEXT_BYTES / TEXT).contains(&count), "{count}");
         assert!(findings.is_cut() && findings.budget().is_full());
         assert_eq!(findings.into_parts().1, [(&RULE, 1_000 - count)].into());
     }
@@ -278,7 +281,7 @@ mod tests {
     #[test]
     fn what_is_exact_is_not_shortened() {
         let mut budget = FindingBudget::exact();
-        let long = "x".repeat(2 * TEXTS);
+        let long = "x".repeat(2 * MAX_TEXT_BYTES);
         let mut one = finding(&long);
         one.at = Path::ROOT.field("spec").owned();
         assert!(budget.take(&mut one) && budget.take(&mut one.clone()));

@@ -1,19 +1,20 @@
-//! How a finding can be mended: edits in terms of field paths.
+//! Fixes of findings: edits in terms of field paths.
 //!
-//! A fix exists only where there is exactly one right answer. It knows no text: `source::fix` turns it into edits of the
-//! user's file, and declines where that cannot be done surely. Whether a fix may be applied without being asked for is
-//! decided in one place, [`Fix::is_safe`]; `docs/reference/fixes.md` gives the reasons.
+//! A fix exists only if exactly one is correct. It does not depend on the text: `source::fix` converts it to edits of
+//! the user's file, or declines if that is not safe. [`Fix::is_safe`] alone decides whether a fix may be applied
+//! without `--unsafe-fixes`; `docs/reference/fixes.md` gives the reasons.
 //!
-//! Invariant: a fix of a finding that was reported as safe never changes what a valid object means.
+//! Invariant: a safe fix never changes the meaning of a valid object.
 
 use crate::field::FieldPath;
 
-/// Whether a fix needs `--unsafe-fixes`.
+/// Whether a fix is applied by `--fix` or only with `--unsafe-fixes`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Applicability {
     /// Changes nothing that a server accepted, and puts no taint into effect.
     Safe,
-    /// May change what an accepted object means, or put a taint into effect: somebody must read it.
+    /// The fix may change the meaning of an accepted object or put a taint into effect, so a user must review
+    /// it.
     Unsafe,
 }
 
@@ -27,7 +28,7 @@ impl Applicability {
     }
 }
 
-/// A scalar to write.
+/// A scalar value of an edit.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum NewValue {
     /// A string; quoted where the syntax needs it.
@@ -36,73 +37,73 @@ pub enum NewValue {
     Literal(Box<str>),
 }
 
-/// One change of a document. Paths are those of the document as it is before any change.
+/// A change to a document. Paths refer to the document before any change.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Edit {
     /// Replaces a scalar or an empty container.
     Set {
-        /// The value.
+        /// Path of the value.
         at: FieldPath,
-        /// What to write.
+        /// The new value.
         value: NewValue,
     },
     /// Renames a key.
     Rename {
-        /// The member.
+        /// Path of the member.
         at: FieldPath,
-        /// Its new key.
+        /// The new key.
         to: Box<str>,
     },
     /// Removes an item or a member; of a key given twice, the last one.
     Remove {
-        /// The item or member.
+        /// Path of the item or member.
         at: FieldPath,
     },
     /// Adds a member to an object.
     Insert {
-        /// The object.
+        /// Path of the object.
         into: FieldPath,
         /// The new key.
         key: Box<str>,
-        /// Its value.
+        /// Value of the new member.
         value: NewValue,
     },
-    /// Puts members of an object into a new object that is a member of it: `exactly`.
+    /// Moves members of an object into a new nested object, such as `exactly`.
     Nest {
-        /// The object.
+        /// Path of the object.
         into: FieldPath,
-        /// The new member.
+        /// Key of the nested object.
         key: Box<str>,
-        /// The keys of those that move.
+        /// Keys of the members to move.
         members: Vec<Box<str>>,
     },
-    /// Puts the members of an object in its place: the opposite of `Nest`.
+    /// Replaces an object by its members: the opposite of `Nest`.
     Unnest {
         /// The object that goes away.
         at: FieldPath,
     },
     /// Moves a member into another object.
     Move {
-        /// The member.
+        /// Path of the member.
         at: FieldPath,
         /// The object that gets it.
         into: FieldPath,
     },
-    /// Makes an object with one member out of a scalar.
+    /// Replaces a scalar with an object that has it as its only member.
     WrapInObject {
-        /// The scalar.
+        /// Path of the scalar.
         at: FieldPath,
         /// The key of the member.
         key: Box<str>,
     },
-    /// Makes a list of one item out of a value.
+    /// Replaces a value with a list that has it as its only item.
     WrapInList {
-        /// The value.
+        /// Path of the value.
         at: FieldPath,
     },
-    /// Puts the only item of a list in its place.
+    /// Replaces a list with its only item.
     UnwrapList {
-        /// The list.
+        /// Path of the list.
         at: FieldPath,
     },
 }
@@ -126,12 +127,12 @@ impl Edit {
     }
 }
 
-/// How a finding can be mended.
+/// A fix for a finding.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Fix {
-    /// For people: ``Replace `NoExec` with `NoExecute` ``.
+    /// Title for users, such as ``Replace `NoExec` with `NoExecute` ``.
     pub title: Box<str>,
-    /// Whether it needs `--unsafe-fixes`.
+    /// Whether the fix needs `--unsafe-fixes`.
     pub applicability: Applicability,
     /// The edits; all or none are applied.
     pub edits: Vec<Edit>,
@@ -143,14 +144,14 @@ impl Fix {
         Fix { title: title.into(), applicability: Applicability::Safe, edits: vec![edit] }
     }
 
-    /// The fix with one more edit; all of its edits are applied together or not at all.
+    /// Adds an edit. All edits of a fix are applied together or not at all.
     #[must_use]
     pub fn and(mut self, edit: Edit) -> Fix {
         self.edits.push(edit);
         self
     }
 
-    /// Makes the fix unsafe: it changes a value that a server accepts.
+    /// Marks the fix as unsafe, because it changes a value that the API server accepts.
     #[must_use]
     pub fn changing_a_value(mut self) -> Fix {
         self.applicability = Applicability::Unsafe;
@@ -176,11 +177,11 @@ impl Fix {
         }
     }
 
-    /// Whether it may be applied without being asked for: the one place that decides it. `has_taints` is true for a
-    /// DeviceTaintRule, and for an object that carries taints.
+    /// True if the fix may be applied without `--unsafe-fixes`. `has_taints` is true for a DeviceTaintRule
+    /// and for objects that contain taints.
     ///
-    /// A taint that takes effect evicts pods, and what the server refused takes effect once it is mended, wherever the
-    /// mistake was. So nothing is mended unasked in an object with taints, nor does anything become one.
+    /// A taint that takes effect evicts pods, and fixing a rejected object puts its taints into effect. So no
+    /// fix is safe in an object with taints, or if it creates one.
     pub fn is_safe(&self, has_taints: bool) -> bool {
         let makes_taints = |edit: &Edit| match edit {
             Edit::Rename { to, .. } => is_taint(to),

@@ -1,20 +1,21 @@
-//! What a finding says after its path.
+//! The message of a finding after its path.
 //!
-//! The API server's verdicts keep its words, byte for byte. Everything else is written by Tollgate: a lint finds nothing
-//! invalid or missing, so its message is its detail alone.
+//! Verdicts of the API server keep its message, byte for byte. All other messages are Tollgate's: a lint does not
+//! report an invalid or missing value, so its message is its detail alone.
 
 use std::fmt::Write as _;
 
 use super::{BadValue, ErrorType, Finding};
 
-/// Whose words a message is in.
+/// The wording of a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum MessageStyle {
-    /// The API server's: `Unsupported value: "X": supported values: …`.
+    /// The API server's wording: `Unsupported value: "X": supported values: …`.
     ApiServer,
-    /// Plain words for the type of error and the value, then the detail: `"X" is not supported; supported values: …`.
+    /// Plain words for the error type and the value, followed by the detail: `"X" is not supported; supported
+    /// values: …`.
     Documented,
-    /// The detail, which stands on its own.
+    /// Only the detail, which is a complete message.
     Plain,
 }
 

@@ -1,8 +1,8 @@
-//! What a rule is: its name, who says so, and what may be done about its findings.
+//! The properties of a rule: its ID, its origin, and how its findings are treated.
 //!
-//! There is no rule here. The engine has one table of all rules, and a finding names its rule by the entry in it.
+//! The rules themselves are in a table of the engine, and a finding refers to its rule by the entry in it.
 //!
-//! Invariant: the numbers of the rules in a table are their positions.
+//! Invariant: the number of a rule is its index in the table.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -10,66 +10,67 @@ use std::hash::{Hash, Hasher};
 
 use super::MessageStyle;
 
-/// A rule, by its entry in the table of rules.
+/// A rule, as a reference to its entry in the table of rules.
 pub type RuleId = &'static Rule;
 
-/// A rule as people know it. Two are equal if they are the same entry, and they are ordered by name.
+/// A rule. Rules are equal if they are the same entry, and sorted by ID.
 #[derive(Clone, Copy, Debug)]
 pub struct Rule {
-    /// Its stable name, which is also the name of its page in `docs/rules`: `taint-effect`.
+    /// Stable ID of the rule, which is also the name of its page in `docs/rules`, such as `taint-effect`.
     pub id: &'static str,
-    /// Who says so.
+    /// The source of the rule.
     pub origin: Origin,
     /// The level of its findings, unless a policy sets another one.
     pub level: Level,
-    /// How editors show what it is about.
+    /// How editors highlight the finding.
     pub tag: Option<Tag>,
-    /// What its findings depend on beside the text of the object.
+    /// Input besides the text of the object that findings of this rule depend on.
     pub depends_on: DependsOn,
-    /// Whether a comment can suppress its findings.
+    /// True if a comment in the file can suppress findings of this rule.
     pub is_suppressible: bool,
-    /// Its position in the table.
+    /// Index of the rule in the table.
     pub number: usize,
 }
 
 impl Rule {
-    /// A rule whose findings depend on the text alone, without a number yet. Comments can suppress it if it is a lint.
+    /// Creates a rule whose findings depend only on the text, without an index yet. Comments can suppress it
+    /// if it is a lint.
     pub const fn new(id: &'static str, origin: Origin, level: Level) -> Rule {
         let is_suppressible = matches!(origin, Origin::Lint);
         Rule { id, origin, level, tag: None, depends_on: DependsOn::Text, is_suppressible, number: 0 }
     }
 
-    /// Whether an update is reported only if it adds the problem. False for the server's rules, which compare with the
-    /// stored object themselves.
+    /// True if an update is reported only if it introduces the problem. False for the API server's rules,
+    /// which compare with the stored object themselves.
     pub const fn is_ratcheted(&self) -> bool {
         matches!(self.origin, Origin::Documented | Origin::Lint)
     }
 
-    /// The rule, tagged as being about fields that have no effect where they are.
+    /// Tags the rule as being about fields without effect.
     #[must_use]
     pub const fn unnecessary(self) -> Rule {
         Rule { tag: Some(Tag::Unnecessary), ..self }
     }
 
-    /// The rule, tagged as being about fields that newer releases do not have.
+    /// Tags the rule as being about fields that newer releases do not have.
     #[must_use]
     pub const fn deprecated(self) -> Rule {
         Rule { tag: Some(Tag::Deprecated), ..self }
     }
 
-    /// The rule with findings that depend on more than the text, so that another run may report others.
+    /// Declares that findings depend on more than the text, so that another run may report others.
     #[must_use]
     pub const fn depends_on(self, depends_on: DependsOn) -> Rule {
         Rule { depends_on, ..self }
     }
 
-    /// The rule with findings that no comment can suppress.
+    /// Declares that comments cannot suppress findings of this rule.
     #[must_use]
     pub const fn not_suppressible(self) -> Rule {
         Rule { is_suppressible: false, ..self }
     }
 
-    /// The rule with its position in the table.
+    /// Sets the index of the rule in the table.
     #[must_use]
     pub const fn numbered(self, number: usize) -> Rule {
         Rule { number, ..self }
@@ -108,7 +109,7 @@ impl fmt::Display for Rule {
     }
 }
 
-/// How editors show what a rule is about.
+/// How editors highlight a finding.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Tag {
     /// A field that has no effect where it is: editors show it faded.
@@ -117,16 +118,16 @@ pub enum Tag {
     Deprecated,
 }
 
-/// What a finding depends on beside the text of the object.
+/// Input besides the text of the object that a finding depends on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DependsOn {
-    /// Nothing.
+    /// Only the text of the object.
     Text,
     /// The release that is checked against.
     Release,
     /// The versions and feature gates of an API server.
     Server,
-    /// Whether a release or a draft was named.
+    /// Whether the user named a release or draft.
     Drafts,
     /// The labels of the namespace.
     Labels,
@@ -134,29 +135,29 @@ pub enum DependsOn {
     Files,
     /// The state of the cluster.
     Cluster,
-    /// The time.
+    /// The current time.
     Time,
 }
 
-/// Who says that something is wrong.
+/// The source of a rule: who considers the object wrong.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Origin {
-    /// The API server of the profile refuses this.
+    /// The API server of the profile rejects the object.
     Upstream,
-    /// The documentation forbids this; no server enforces it.
+    /// The documentation forbids the value, but no server enforces it.
     Documented,
-    /// Legal, and almost surely a mistake.
+    /// The value is valid, but almost certainly a mistake.
     Lint,
-    /// The admin's policy refuses this.
+    /// A policy of the administrator forbids the value.
     Policy,
-    /// The object does not decode.
+    /// The object cannot be decoded.
     Decoding,
-    /// Only strict decoding refuses this.
+    /// Reported only by strict decoding.
     Strict,
 }
 
 impl Origin {
-    /// Every origin.
+    /// All origins.
     pub const ALL: [Origin; 6] = [
         Origin::Upstream,
         Origin::Documented,
@@ -188,7 +189,7 @@ impl Origin {
     }
 }
 
-/// What a finding means for the verdict on a request.
+/// The effect of a finding on the verdict about a request.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Level {
     /// The request is allowed; the finding is only recorded.

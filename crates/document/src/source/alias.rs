@@ -15,7 +15,7 @@ const MAX_ANCHOR_NODES: usize = 4_000_000;
 /// The anchors of one document with their values, and the counts that limit aliases.
 #[derive(Debug, Default)]
 pub(super) struct Anchors<'a> {
-    /// Where on the kept tape an anchor's value starts, and its number of nodes.
+    /// For each anchor, the position of its value on the kept tape and the number of its nodes.
     positions: HashMap<usize, (usize, usize)>,
     values: Option<Builder<'a>>,
     /// Nodes read so far, and how many of them came from aliases.

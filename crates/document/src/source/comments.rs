@@ -1,7 +1,7 @@
 //! Comments of a YAML text, as its parser finds them: a `#` inside of a string or a block scalar is none.
 //!
-//! A second pass over the text, for callers who know that there is something to find. A part that cannot be parsed to its
-//! end has the comments before the fault.
+//! A second pass over the text, for callers who know that there is something to find. A part that cannot be parsed to
+//! its end has the comments before the fault.
 
 use std::ops::Range;
 
@@ -9,7 +9,7 @@ use granit_parser::{Event, Parser};
 
 use super::yaml;
 
-/// Containers inside containers at most, as for documents.
+/// Maximum nesting depth of containers, as for documents.
 const MAX_NESTING: usize = 1_000;
 
 /// The comments of a text in order, as ranges of its bytes, from the `#` to the end of the line.

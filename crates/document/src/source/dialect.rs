@@ -1,8 +1,8 @@
-//! Where kubectl's YAML (go-yaml v2, YAML 1.1) and the parser's (YAML 1.2) differ: what one of them would read as
-//! something else is an error here, with its place and what to write instead.
+//! Differences between kubectl's YAML (go-yaml v2, YAML 1.1) and the parser's (YAML 1.2): a text that one of them
+//! would read differently is an error, with its position and the correct spelling.
 //!
-//! Line breaks are the reason to be strict: what is a comment for one reader is a field for the other, and a manifest that
-//! was checked would not be the one that is sent.
+//! Line breaks are the reason to be strict: a comment for one reader can be a field for the other, so that the
+//! checked manifest would not be the one that is sent.
 //!
 //! Invariant: one pass over the source, in the order of the tokens.
 
@@ -78,7 +78,7 @@ impl<'a> Dialect<'a> {
                     if at + length > to || !rest.bytes().take(length).all(is_known) {
                         let message = "yaml: a tag must end with a blank or a line break, and can have letters, \
                                        digits and -_.:/ only";
-                        return Err(DocumentError::stricter(at, message));
+                        return Err(DocumentError::rejected_by_tollgate(at, message));
                     }
                     at += length - 1;
                 }
@@ -132,7 +132,7 @@ impl<'a> Dialect<'a> {
         let quoted = matches!(style, ScalarStyle::SingleQuoted | ScalarStyle::DoubleQuoted);
         self.check_unusual(if quoted && !is_key { start } else { end })?;
         if is_key && let Some(at) = self.source.get(start..end).and_then(|key| key.find(['\n', '\r'])) {
-            return Err(DocumentError::stricter(start + at, "yaml: a key must be on one line"));
+            return Err(DocumentError::rejected_by_tollgate(start + at, "yaml: a key must be on one line"));
         }
         if quoted {
             let has_unusual = self.unusual.is_some_and(|at| at < end);
@@ -163,7 +163,7 @@ impl<'a> Dialect<'a> {
         };
         match at {
             None => Ok(()),
-            Some(at) => Err(DocumentError::stricter(
+            Some(at) => Err(DocumentError::rejected_by_tollgate(
                 start + at,
                 "yaml: put a blank after the `:` of a key in brackets, and quote a string with `?` or a `:` in front",
             )),
@@ -184,7 +184,7 @@ impl<'a> Dialect<'a> {
                  double-quoted string"
             )
         };
-        Err(DocumentError::stricter(at, message))
+        Err(DocumentError::rejected_by_tollgate(at, message))
     }
 
     /// True if the text after the last token may have something that kubectl reads and the parser does not.
@@ -200,7 +200,7 @@ impl<'a> Dialect<'a> {
             && let Some(at) = self.source.get(start..end).and_then(|scalar| scalar.find("\r\r\n"))
         {
             let message = "yaml: the line ends with two carriage returns; end it with one line break";
-            return Err(DocumentError::stricter(start + at, message));
+            return Err(DocumentError::rejected_by_tollgate(start + at, message));
         }
         Ok(())
     }
@@ -242,7 +242,7 @@ fn anchor_name_length(at: usize, anchor: &str) -> Result<usize, DocumentError> {
     let length = anchor.bytes().skip(1).take_while(is_name).count();
     match anchor.as_bytes().get(1 + length) {
         None | Some(b' ' | b'\t' | b'\n' | b'\r' | b',' | b']' | b'}') if length > 0 => Ok(length),
-        _ => Err(DocumentError::stricter(
+        _ => Err(DocumentError::rejected_by_tollgate(
             at + 1 + length,
             "yaml: the name of an anchor can have letters, digits, - and _ only",
         )),

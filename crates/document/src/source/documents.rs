@@ -21,15 +21,15 @@ use crate::finding::Fix;
 /// Default maximum size of one document in bytes.
 pub const MAX_DOCUMENT: usize = 8 << 20;
 
-/// Characters of a bad separator that a message shows.
+/// Maximum number of characters of an invalid separator in a message.
 const MAX_SHOWN_CHARS: usize = 64;
 
-/// One document and where it is in its file.
+/// A document and its position in the file.
 #[derive(Debug)]
 pub struct Document<'a> {
-    /// Its number in the file, from 0; documents that cannot be read count.
+    /// Index in the file, counted from 0, including unreadable documents.
     pub index: usize,
-    /// The document; its spans count from the start of its own text.
+    /// The parsed document. Its spans are relative to the start of its own text.
     pub doc: Doc<'a>,
     /// Byte of the file's text at which the document's text starts.
     pub offset: usize,
@@ -38,8 +38,8 @@ pub struct Document<'a> {
 }
 
 impl Document<'_> {
-    /// The position of a field, or of its key if `on_key`; of the nearest existing parent if the field is missing.
-    /// `lines` are those of the whole file.
+    /// The position of a field, or of its key if `on_key` is set. For a missing field, the position of the
+    /// nearest existing parent. `lines` covers the whole file.
     pub fn locate(&self, lines: &Lines<'_>, path: &FieldPath, on_key: bool) -> SourceLocation {
         let span = self.locator.find(&self.doc, path, on_key);
         lines.locate(self.offset + span.start as usize..self.offset + span.end as usize)
@@ -50,19 +50,18 @@ impl Document<'_> {
         self.locator.value(&self.doc, path, up)
     }
 
-    /// The fix as edits of the file's text; `None` if it is not sure how to write them. `lines` are those of the whole
-    /// file.
+    /// Converts a fix to edits of the file's text; `None` if this is not safe. `lines` covers the whole file.
     pub fn text_fix(&self, lines: &Lines<'_>, fix: &Fix) -> Option<TextFix> {
         fix::text_fix(self, lines, fix)
     }
 
-    /// The values that aliases use; found when first asked for.
+    /// The values that aliases share, computed on first use.
     pub(super) fn shared_values(&self) -> &SharedValues {
         self.shared.get_or_init(|| SharedValues::of(&self.doc))
     }
 
-    /// The error about a document that is a list, a plain value, or a `List` without items; `None` if it is an object.
-    /// `lines` are those of the whole file.
+    /// The error for a document that is a list, a scalar, or a `List` without items; `None` if it is an
+    /// object. `lines` covers the whole file.
     pub fn not_an_object(&self, file: &str, lines: &Lines<'_>) -> Option<InputError> {
         let root = self.doc.root();
         let not_an_object =
@@ -76,14 +75,14 @@ impl Document<'_> {
         Some(InputError::at(file, lines, at, message))
     }
 
-    /// The line, from 1, on which its content begins. `lines` are those of the whole file.
+    /// The line, counted from 1, on which the document's content begins. `lines` covers the whole file.
     pub fn line(&self, lines: &Lines<'_>) -> usize {
         lines.position(self.offset + self.doc.root().span().start as usize).0
     }
 }
 
-/// The value at fault and the error for a `List` whose `items` is missing or not a list; `None` for anything else.
-/// Without the error, nothing in it would be checked.
+/// The value and the error for a `List` whose `items` is missing or not a list; `None` for any other
+/// document. Without this error, the list would silently not be checked.
 fn broken_list(root: Value<'_>) -> Option<(Value<'_>, String)> {
     if last_member(root, "kind").str() != "List" || last_member(root, "apiVersion").str() != "v1" {
         return None;
@@ -101,38 +100,38 @@ fn broken_list(root: Value<'_>) -> Option<(Value<'_>, String)> {
 /// A document that cannot be read.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DocumentError {
-    /// Its number in the file, from 0.
+    /// Index in the file, counted from 0.
     pub index: usize,
     /// Byte of the file's text at which reading stopped.
     pub at: usize,
-    /// What is wrong.
+    /// Error message.
     pub message: String,
     pub by: RefusedBy,
 }
 
-/// Who refuses a document.
+/// Which programs reject a document.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RefusedBy {
-    /// kubectl too, as far as is known.
+    /// kubectl rejects the document as well, as far as is known.
     Kubectl,
-    /// Only Tollgate: kubectl could read it differently, or it is YAML beyond a limit.
+    /// Only Tollgate, because kubectl could read the document differently, or it exceeds a YAML limit.
     Tollgate,
-    /// Only Tollgate: it is JSON, and too large.
+    /// Only Tollgate, because the document is JSON and too large.
     JsonLimit,
 }
 
 impl DocumentError {
-    /// An error about something that kubectl refuses too.
+    /// Creates an error about something that kubectl rejects too.
     pub(super) fn new(at: usize, message: impl Into<String>) -> DocumentError {
         DocumentError { index: 0, at, message: message.into(), by: RefusedBy::Kubectl }
     }
 
-    /// An error about something that kubectl may read.
-    pub(super) fn stricter(at: usize, message: impl Into<String>) -> DocumentError {
+    /// Creates an error about something that kubectl may accept.
+    pub(super) fn rejected_by_tollgate(at: usize, message: impl Into<String>) -> DocumentError {
         DocumentError { by: RefusedBy::Tollgate, ..DocumentError::new(at, message) }
     }
 
-    /// This error as an [`InputError`], with file, line and column. `lines` are those of the whole file.
+    /// Converts the error to an [`InputError`] with file, line and column. `lines` covers the whole file.
     pub fn input_error(&self, file: &str, lines: &Lines<'_>) -> InputError {
         InputError::at(file, lines, self.at, self.message.clone())
     }
@@ -159,20 +158,20 @@ pub fn documents(text: &str) -> Documents<'_> {
 /// Iterator over the documents of a text.
 pub struct Documents<'a> {
     text: &'a str,
-    /// What is not read yet starts here.
+    /// Offset of the text that is not read yet.
     at: usize,
     index: usize,
-    /// The stream has been JSON so far.
+    /// True if the stream has been JSON so far.
     json: bool,
-    /// Why the stream is no JSON, until a YAML document was read from it.
+    /// The JSON error of the stream, until a YAML document was read from it.
     json_error: Option<DocumentError>,
-    /// The part between two `---` being read, and where it starts.
+    /// The part between two `---` lines being read, and its offset.
     part: Option<(usize, yaml::Reader<'a>)>,
-    /// An error to report after the document before it.
+    /// An error to report after the preceding document.
     pending: Option<DocumentError>,
-    /// Bytes of one document at most.
+    /// Maximum size of a document in bytes.
     max_size: usize,
-    /// Bytes that may be parsed again.
+    /// Remaining number of bytes that may be parsed again.
     budget: usize,
 }
 
@@ -330,7 +329,7 @@ impl<'a> Documents<'a> {
     }
 }
 
-/// One past the last byte that a document starting at `start` may have, on a character boundary.
+/// The end offset, on a character boundary, of the longest allowed document that starts at `start`.
 fn document_limit(text: &str, start: usize, max_size: usize) -> usize {
     let mut end = text.len().min(start.saturating_add(max_size));
     while !text.is_char_boundary(end) {
@@ -342,7 +341,7 @@ fn document_limit(text: &str, start: usize, max_size: usize) -> usize {
 /// The error for a document of more than `max_size` bytes.
 fn too_large(start: usize, max_size: usize) -> DocumentError {
     let limit = max_size >> 20;
-    DocumentError::stricter(
+    DocumentError::rejected_by_tollgate(
         start,
         format!("the document is larger than {limit} MiB, the most that is read as one object"),
     )

@@ -1,4 +1,4 @@
-//! Where a field is in its document: follows a path from the root.
+//! Finds the position of a field in its document by following a path from the root.
 //!
 //! Findings have paths; only reports need positions. Large containers are indexed on the first search, so that many
 //! findings in one cost linear time.
@@ -15,10 +15,10 @@ pub(super) struct PathLocator {
 }
 
 impl PathLocator {
-    /// The bytes of the document's source that a path is about.
+    /// The bytes in the document's source that a path refers to.
     ///
-    /// Scalars are marked whole, quotes included. A container is marked by the key that holds it, a list item by the
-    /// whole item. `on_key` asks for the key itself: the last one, if it is given more than once.
+    /// For a scalar, this is the whole value with quotes; for a container, its key; for a list item, the
+    /// whole item. With `on_key`, it is the key itself: the last one if the key is duplicated.
     pub(super) fn find(&self, doc: &Doc<'_>, path: &FieldPath, on_key: bool) -> Span {
         let mut at = doc.root();
         let mut held_by: Option<Value<'_>> = None;

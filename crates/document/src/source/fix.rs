@@ -1,9 +1,9 @@
-//! Turns the edits of a fix, which speak of fields, into edits of the text the fields were read from.
+//! Converts a fix, which refers to fields, to edits of the text that the fields were read from.
 //!
-//! Only what must change is written anew: comments, layout, quotes, indentation and line ends of the rest stay. YAML in
-//! block and flow style and JSON. Anything that cannot be done surely is declined: a value that an alias shares, a value
-//! in several lines with comments inside, a key that is not where a person would write it. It judges nothing; whoever
-//! applies a fix judges the result.
+//! Only the necessary parts are rewritten: comments, layout, quotes, indentation and line endings of the rest stay.
+//! Supports YAML in block and flow style, and JSON. An edit that is not safe is declined: a value that an alias
+//! shares, a value on several lines with comments inside, a key in an unusual position. The result is not checked
+//! here.
 //!
 //! Invariant: the edits of a fix are in order, do not overlap, and lie inside the document.
 
@@ -28,20 +28,20 @@ use crate::finding::{Applicability, Edit, Fix};
 /// A fix as edits of a text: for `--fix`, reports and code actions of editors.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TextFix {
-    /// For people: ``Replace `NoExec` with `NoExecute` ``.
+    /// Title for users, such as ``Replace `NoExec` with `NoExecute` ``.
     pub title: Box<str>,
-    /// Whether it needs `--unsafe-fixes`.
+    /// Whether the fix needs `--unsafe-fixes`.
     pub applicability: Applicability,
-    /// In the order of the text, without overlaps; all or none are to be applied.
+    /// The edits, sorted and without overlaps. All or none must be applied.
     pub edits: Vec<TextEdit>,
 }
 
-/// One edit of a text.
+/// An edit of a file's text.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TextEdit {
-    /// What is replaced; empty where something is inserted. Lines and bytes are those of the file's text.
+    /// The replaced range of the file; empty for an insertion.
     pub location: SourceLocation,
-    /// What is written instead.
+    /// The new text.
     pub text: String,
 }
 
@@ -86,7 +86,7 @@ pub(super) fn text_fix(document: &Document<'_>, lines: &Lines<'_>, fix: &Fix) ->
     Some(TextFix { title: fix.title.clone(), applicability: fix.applicability, edits: edits.collect() })
 }
 
-/// The values that more than one place of a document uses, by aliases or merge keys.
+/// The values that several places of a document share through aliases or merge keys.
 #[derive(Debug, Default)]
 pub(super) struct SharedValues {
     spans: HashSet<(u32, u32)>,
@@ -114,8 +114,8 @@ impl SharedValues {
         SharedValues { spans: shared, has_odd_breaks }
     }
 
-    /// True if more than one place uses the value.
-    fn has(&self, value: Value<'_>) -> bool {
+    /// True if several places share the value.
+    fn is_shared(&self, value: Value<'_>) -> bool {
         let span = value.span();
         self.spans.contains(&(span.start, span.end))
     }
@@ -126,16 +126,16 @@ struct Editor<'d> {
     doc: &'d Doc<'d>,
     source: &'d str,
     document: &'d Document<'d>,
-    /// Those of the whole file.
+    /// The lines of the whole file.
     lines: &'d Lines<'d>,
 }
 
 /// A value that a path leads to, with its key and its container.
 #[derive(Clone, Copy)]
-struct Place<'d> {
+struct EditTarget<'d> {
     /// The object or list it is in; absent for the document itself.
     parent: Value<'d>,
-    /// Its key, if it is a member.
+    /// The key, if the value is a member of an object.
     key: Option<Value<'d>>,
     value: Value<'d>,
 }
@@ -144,25 +144,26 @@ impl<'d> Editor<'d> {
     /// An edit as replacements of bytes; `None` if it is not sure how to write it.
     fn replacements(&self, edit: &Edit) -> Option<Vec<Replacement>> {
         match edit {
-            Edit::Set { at, value } => self.set(self.place(at)?, value),
-            Edit::Rename { at, to } => self.rename(self.place(at)?, to),
-            Edit::Remove { at } => self.remove(self.place(at)?),
-            Edit::Insert { into, key, value } => self.insert(self.place(into)?, key, value),
-            Edit::Nest { into, key, members } => self.nest(self.place(into)?, key, members),
-            Edit::Unnest { at } => self.unnest(self.place(at)?),
-            Edit::Move { at, into } => self.move_member(self.place(at)?, self.place(into)?),
-            Edit::WrapInObject { at, key } => self.wrap_in_object(self.place(at)?, key),
-            Edit::WrapInList { at } => self.wrap_in_list(self.place(at)?),
-            Edit::UnwrapList { at } => self.unwrap_list(self.place(at)?),
+            Edit::Set { at, value } => self.set(self.edit_target(at)?, value),
+            Edit::Rename { at, to } => self.rename(self.edit_target(at)?, to),
+            Edit::Remove { at } => self.remove(self.edit_target(at)?),
+            Edit::Insert { into, key, value } => self.insert(self.edit_target(into)?, key, value),
+            Edit::Nest { into, key, members } => self.nest(self.edit_target(into)?, key, members),
+            Edit::Unnest { at } => self.unnest(self.edit_target(at)?),
+            Edit::Move { at, into } => self.move_member(self.edit_target(at)?, self.edit_target(into)?),
+            Edit::WrapInObject { at, key } => self.wrap_in_object(self.edit_target(at)?, key),
+            Edit::WrapInList { at } => self.wrap_in_list(self.edit_target(at)?),
+            Edit::UnwrapList { at } => self.unwrap_list(self.edit_target(at)?),
         }
     }
 
-    /// The place that a path leads to; `None` if there is no such field, or if a value on the way is shared.
-    fn place(&self, path: &FieldPath) -> Option<Place<'d>> {
+    /// The location that a path leads to; `None` if the field does not exist, or a value on the path is
+    /// shared.
+    fn edit_target(&self, path: &FieldPath) -> Option<EditTarget<'d>> {
         let shared = self.document.shared_values();
-        let mut place = Place { parent: Value::absent(), key: None, value: self.doc.root() };
+        let mut target = EditTarget { parent: Value::absent(), key: None, value: self.doc.root() };
         for step in path.user_steps() {
-            let parent = place.value;
+            let parent = target.value;
             let (key, value) = match step {
                 Name::Index(index) => (None, self.document.locator.index.item(parent, *index)),
                 Name::Field(name) | Name::Key(name) => {
@@ -172,14 +173,14 @@ impl<'d> Editor<'d> {
             };
             let is_own = |value: Value<'_>| {
                 let (inner, outer) = (value.span(), parent.span());
-                !shared.has(value) && (inner.end <= inner.start || outer.start <= inner.start)
+                !shared.is_shared(value) && (inner.end <= inner.start || outer.start <= inner.start)
             };
             if !value.exists() || !is_own(value) || key.is_some_and(|key| !is_own(key)) {
                 return None;
             }
-            place = Place { parent, key, value };
+            target = EditTarget { parent, key, value };
         }
-        Some(place)
+        Some(target)
     }
 
     /// The bytes of a value in the document's text.
@@ -193,24 +194,24 @@ impl<'d> Editor<'d> {
     }
 
     /// A value as it is written in the document, quotes and brackets included.
-    fn written(&self, value: Value<'_>) -> &'d str {
+    fn source_text(&self, value: Value<'_>) -> &'d str {
         self.text(Self::bytes(value))
     }
 
     /// True for `{…}` and `[…]`, of JSON too.
     fn is_flow(&self, container: Value<'_>) -> bool {
         match container.kind() {
-            ValueKind::Object => self.written(container).starts_with('{'),
-            ValueKind::Array => self.written(container).starts_with('['),
+            ValueKind::Object => self.source_text(container).starts_with('{'),
+            ValueKind::Array => self.source_text(container).starts_with('['),
             _ => false,
         }
     }
 
-    /// One past the last byte of a member: of its value, or of `key:` if nothing is written after it. `None` if the
-    /// value is shared.
+    /// The end offset of a member: of its value, or of `key:` if no value is written. `None` if the value is
+    /// shared.
     fn member_end(&self, key: Value<'d>, value: Value<'d>) -> Option<usize> {
         let bytes = Self::bytes(value);
-        if self.document.shared_values().has(value) {
+        if self.document.shared_values().is_shared(value) {
             return None;
         }
         if !bytes.is_empty() {

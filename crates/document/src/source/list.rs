@@ -1,8 +1,9 @@
 //! The objects of a document: the object itself, or each item of a list.
 //!
-//! `kind: List` and every `…List` with items stand for their items, lists inside lists too. Items of a typed list
-//! may leave out apiVersion and kind; they get those of the list, as kubectl gives them. kubectl takes anything with `items`
-//! for a list, a ConfigMap too, and sends the items alone: objects in there count beside the object that they are in.
+//! `kind: List` and every `…List` with items stand for their items, lists inside lists too. Items of a typed list may
+//! leave out apiVersion and kind; they get those of the list, as kubectl gives them. kubectl takes anything with
+//! `items` for a list, a ConfigMap too, and sends the items alone: objects in there count beside the object that they
+//! are in.
 //!
 //! Of a key that is given twice the last one counts, as for kubectl in JSON and in YAML.
 //!
@@ -13,7 +14,7 @@ use std::cell::OnceCell;
 use crate::doc::{Change, Doc, New, Value, ValueKind, apply};
 use crate::field::{FieldPath, Path, Segment};
 
-/// Lists inside lists at most; what is deeper is handed on as it is.
+/// Maximum nesting of lists. Deeper lists are treated as objects.
 const MAX_LISTS: usize = 8;
 
 /// An object of a document: the document itself, or an item of a list.
@@ -22,9 +23,9 @@ pub struct ListedObject<'d> {
     value: Value<'d>,
     /// The apiVersion and kind of the list, if the item has neither.
     inherited: Option<(&'d str, &'d str)>,
-    /// A copy with the list's apiVersion and kind; made when it is first asked for.
+    /// A copy with the apiVersion and kind of the list, created on first use.
     filled: OnceCell<Doc<'d>>,
-    /// The way from the document to the item: `items[3]` is `[3]`; empty for the document itself.
+    /// The indices from the document to the item: `items[3]` is `[3]`; empty for the document itself.
     pub indexes: Vec<usize>,
 }
 
@@ -45,7 +46,7 @@ impl<'d> ListedObject<'d> {
         self.value
     }
 
-    /// The apiVersion and kind of the object; those of its list if it has neither.
+    /// The apiVersion and kind of the object, or those of its list if it has neither.
     pub fn api_version_and_kind(&self) -> (&'d str, &'d str) {
         let own = || (last_member(self.value, "apiVersion").str(), last_member(self.value, "kind").str());
         self.inherited.unwrap_or_else(own)
@@ -124,12 +125,12 @@ pub struct Objects<'d> {
     todo: Vec<PendingList<'d>>,
 }
 
-/// An object or a list that is still to be looked at.
+/// An object or list that is not visited yet.
 #[derive(Debug)]
 struct PendingList<'d> {
     value: Value<'d>,
     indexes: Vec<usize>,
-    /// apiVersion and kind for an item that has neither.
+    /// The apiVersion and kind of the list, for an item that has neither.
     inherit: Option<(&'d str, &'d str)>,
 }
 

@@ -1,20 +1,20 @@
 //! The manifests in Markdown: fenced code blocks whose language is YAML or JSON.
 //!
-//! A block is not copied: the fence's indentation stays, since YAML may be indented as a whole. So positions in a block are
-//! positions in the file.
+//! A block is not copied: the fence's indentation stays, since YAML may be indented as a whole. So positions in a
+//! block are positions in the file.
 //!
 //! Invariant: linear in the text; the ranges are in order, do not overlap, and contain whole lines.
 
 use std::ops::Range;
 
-/// Languages of the blocks that are read.
+/// Languages of the code blocks that are read.
 const LANGUAGES: [&str; 3] = ["yaml", "yml", "json"];
 
-/// A fence that is open.
+/// An open code fence.
 struct Fence {
     mark: char,
     length: usize,
-    /// Columns of its indentation, with the marker of a list item.
+    /// Width of its indentation in columns, including the marker of a list item.
     indent: usize,
     is_read: bool,
 }

@@ -7,10 +7,10 @@ use std::collections::HashMap;
 
 use crate::doc::{Builder, Span, Syntax, Value, ValueKind};
 
-/// The error for a merge key whose value is not a mapping or a list of mappings, with its place.
+/// Error for a merge key whose value is neither a mapping nor a list of mappings, with its position.
 pub(super) struct NotAMapping(pub(super) Span);
 
-/// A member of the object, or one that a merge key adds: then `merged` is true.
+/// A member of an object. `merged` is true if a merge key adds it.
 struct MergedMember<'t> {
     key: Value<'t>,
     value: Value<'t>,

@@ -1,13 +1,13 @@
 //! Quoted scalars as kubectl's YAML reads them: YAML 1.1's escapes and line breaks.
 //!
-//! The parser knows YAML 1.2, in which `\/` is an escape, `\'` is none, and U+0085, U+2028 and U+2029 end no line. What a
-//! quoted scalar means is decided here, from its source; the parser only finds where it is.
+//! The parser knows YAML 1.2, in which `\/` is an escape, `\'` is none, and U+0085, U+2028 and U+2029 end no line.
+//! What a quoted scalar means is decided here, from its source; the parser only finds where it is.
 //!
 //! Invariant: linear in the text, whatever follows the scalar.
 
 use std::borrow::Cow;
 
-/// A quoted scalar that kubectl refuses: the byte, counted from the quote, and why.
+/// The error for a quoted scalar that kubectl rejects: the byte offset from the quote, and the reason.
 type QuotedError = (usize, String);
 
 /// The value of the quoted scalar at the start of a text, and its length in bytes, quotes included.
@@ -22,15 +22,15 @@ pub(super) fn decode(text: &str) -> Result<(String, usize), QuotedError> {
             Some('\'') if quote == '\'' && rest.starts_with("''") => scalar.push('\'', 2),
             Some(letter) if letter == quote => return Ok((scalar.value, scalar.at + 1)),
             Some('\\') if quote == '"' => scalar.escape()?,
-            Some(letter) if is_blank(letter) || line_break(rest).is_some() => scalar.fold("")?,
+            Some(letter) if is_blank(letter) || line_break(rest).is_some() => scalar.fold_line_break("")?,
             Some(letter) => scalar.push(letter, letter.len_utf8()),
         }
     }
 }
 
-/// The text with `x` in place of what is in quoted scalars that the parser refuses and kubectl takes; `None` if there
-/// are none. `refused` finds the start of the first one. Each costs another parse, which is taken from `budget`, in
-/// bytes.
+/// Returns the text with the contents of quoted scalars replaced by `x` where the parser rejects them but
+/// kubectl accepts them; `None` if there are none. `refused` finds the start of the first such scalar. Each
+/// one costs another parse, which is deducted from `budget` in bytes.
 pub(super) fn without_refused(
     text: &str,
     budget: &mut usize,
@@ -55,8 +55,10 @@ pub(super) fn without_refused(
     }
 }
 
-/// The length of the line break at the start of a text, and the character it stands for; `None` if there is none.
-/// kubectl removes the `\r` of each `\r\n` before its YAML reads the text, so that `\r\r\n` is one break.
+/// The length of the line break at the start of a text, and the character it represents; `None` if there is
+/// none. kubectl removes the `\r` of each `\r
+/// ` before it parses YAML, so `\r\r
+/// ` is one line break.
 pub(super) fn line_break(text: &str) -> Option<(usize, char)> {
     match text.chars().next()? {
         '\r' if text.starts_with("\r\r\n") => Some((3, '\n')),
@@ -80,7 +82,7 @@ struct Scanner<'t> {
 }
 
 impl<'t> Scanner<'t> {
-    /// What is not read yet.
+    /// The text that is not read yet.
     fn rest(&self) -> &'t str {
         self.text.get(self.at..).unwrap_or_default()
     }
@@ -92,7 +94,7 @@ impl<'t> Scanner<'t> {
     }
 
     /// An error at the present byte.
-    fn fault<T>(&self, detail: &str) -> Result<T, QuotedError> {
+    fn error_here<T>(&self, detail: &str) -> Result<T, QuotedError> {
         Err((self.at, detail.to_owned()))
     }
 
@@ -101,7 +103,7 @@ impl<'t> Scanner<'t> {
         let escaped = self.rest().get(1..).unwrap_or_default();
         if let Some((length, _)) = line_break(escaped) {
             self.at += 1 + length;
-            return self.fold("\\");
+            return self.fold_line_break("\\");
         }
         let letter = match escaped.chars().next().unwrap_or_default() {
             '0' => '\0',
@@ -118,34 +120,35 @@ impl<'t> Scanner<'t> {
             '_' => '\u{a0}',
             'L' => '\u{2028}',
             'P' => '\u{2029}',
-            'x' => return self.code(2),
-            'u' => return self.code(4),
-            'U' => return self.code(8),
-            '/' => return self.fault("kubectl does not support the escape \\/; write / instead"),
-            _ => return self.fault("found unknown escape character"),
+            'x' => return self.read_code_point(2),
+            'u' => return self.read_code_point(4),
+            'U' => return self.read_code_point(8),
+            '/' => return self.error_here("kubectl does not support the escape \\/; write / instead"),
+            _ => return self.error_here("found unknown escape character"),
         };
         self.push(letter, 2);
         Ok(())
     }
 
-    /// Reads an escape with that many hexadecimal digits. Half a UTF-16 pair is an error, although JSON has them.
-    fn code(&mut self, digits: usize) -> Result<(), QuotedError> {
+    /// Reads an escape with `digits` hexadecimal digits. An unpaired UTF-16 surrogate is an error, although
+    /// JSON allows it.
+    fn read_code_point(&mut self, digits: usize) -> Result<(), QuotedError> {
         let digits = self.rest().get(2..2 + digits).unwrap_or_default();
         if digits.is_empty() || !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
-            return self.fault("did not find expected hexadecimal number");
+            return self.error_here("did not find expected hexadecimal number");
         }
         match u32::from_str_radix(digits, 16).ok().and_then(char::from_u32) {
             Some(letter) => {
                 self.push(letter, 2 + digits.len());
                 Ok(())
             }
-            None => self.fault("found invalid Unicode character escape code"),
+            None => self.error_here("found invalid Unicode character escape code"),
         }
     }
 
     /// Reads white space and line breaks: one break becomes a blank; of several, the first is dropped. After an escaped
     /// break (`escaped` is not empty), all of them are kept.
-    fn fold(&mut self, escaped: &str) -> Result<(), QuotedError> {
+    fn fold_line_break(&mut self, escaped: &str) -> Result<(), QuotedError> {
         let start = self.at;
         let (mut first, mut breaks) = (None, String::new());
         let mut is_line_start = !escaped.is_empty();
@@ -181,7 +184,7 @@ impl<'t> Scanner<'t> {
             after.is_empty() || after.starts_with(is_blank) || line_break(after).is_some()
         });
         if is_line_start && is_marker {
-            return self.fault("found unexpected document indicator");
+            return self.error_here("found unexpected document indicator");
         }
         Ok(())
     }

@@ -1,7 +1,7 @@
-//! What a YAML scalar means to Kubernetes: go-yaml v2's table, which is YAML 1.1 with Go's number syntax.
+//! The value of a YAML scalar in Kubernetes: go-yaml v2's rules, which are YAML 1.1 with Go's number syntax.
 //!
-//! `on` is a bool, `0644` is 420, `1_000` is a number, a date is a string. Keys go through the same table and come
-//! back as text: `on:` is the key `true`. Nothing here knows about positions or documents.
+//! `on` is a boolean, `0644` is 420, `1_000` is a number, a date is a string. Keys use the same rules and are
+//! converted back to text: `on:` is the key `true`. Positions and documents are handled elsewhere.
 
 use base64::Engine as _;
 use base64::engine::{GeneralPurpose, GeneralPurposeConfig};
@@ -9,7 +9,7 @@ use granit_parser::{ScalarStyle, Tag};
 
 use tollgate_formats::gofmt;
 
-/// A scalar's meaning.
+/// The resolved value of a YAML scalar.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) enum ScalarValue {
     Null,
@@ -17,16 +17,16 @@ pub(super) enum ScalarValue {
     Int(i64),
     Unsigned(u64),
     Float(f64),
-    /// The text as it stands.
+    /// A string with the text as its value.
     Text,
-    /// Base64 of the text.
+    /// Binary data, encoded as base64 in the text.
     Binary,
 }
 
 /// The namespace of `!!str` and the like.
 const CORE_NAMESPACE: &str = "tag:yaml.org,2002:";
 
-/// The meaning of a scalar with its style and tag; an error if the text does not fit the tag.
+/// Resolves a scalar by its style and tag. Fails if the text is invalid for the tag.
 // upstream go-yaml v2 resolve
 pub(super) fn resolve_tagged(
     text: &str,
@@ -63,7 +63,7 @@ pub(super) fn is_merge(text: &str, style: ScalarStyle, tag: Option<&Tag>) -> boo
         })
 }
 
-/// The tag that go-yaml's errors show for a scalar with that meaning.
+/// The tag that go-yaml's errors show for such a scalar.
 fn tag_name(meaning: ScalarValue) -> &'static str {
     match meaning {
         ScalarValue::Null => "!!null",
@@ -74,7 +74,7 @@ fn tag_name(meaning: ScalarValue) -> &'static str {
     }
 }
 
-/// The meaning of a scalar without quotes and tag; null if it is empty.
+/// Resolves a scalar without quotes and tag; null if it is empty.
 pub(super) fn resolve_plain(text: &str) -> ScalarValue {
     // The first byte says what it might be; most scalars are done here.
     match text.as_bytes().first() {
@@ -88,7 +88,7 @@ pub(super) fn resolve_plain(text: &str) -> ScalarValue {
     }
 }
 
-/// The meaning of a scalar that may be a word for a bool or null; otherwise a text.
+/// Resolves a scalar that may be a word for a boolean or null; otherwise a string.
 fn resolve_word(text: &str) -> ScalarValue {
     match text {
         "y" | "Y" | "yes" | "Yes" | "YES" | "true" | "True" | "TRUE" | "on" | "On" | "ON" => {
@@ -102,7 +102,7 @@ fn resolve_word(text: &str) -> ScalarValue {
     }
 }
 
-/// The meaning of a scalar that begins with a dot: a float, or a text.
+/// Resolves a scalar that begins with a dot: a float or a string.
 fn resolve_dotted(text: &str) -> ScalarValue {
     match text {
         ".nan" | ".NaN" | ".NAN" => ScalarValue::Float(f64::NAN),
@@ -121,7 +121,7 @@ fn resolve_dotted(text: &str) -> ScalarValue {
     }
 }
 
-/// The meaning of a scalar that begins with a digit or a sign: a number, or a text.
+/// Resolves a scalar that begins with a digit or a sign: a number or a string.
 fn resolve_number(text: &str) -> ScalarValue {
     match text {
         "+.inf" | "+.Inf" | "+.INF" => return ScalarValue::Float(f64::INFINITY),
@@ -167,8 +167,8 @@ fn parse_integer(text: &str) -> Option<ScalarValue> {
     }
 }
 
-/// The float that a text of the form `[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?` stands for; a text if it has
-/// another form or is out of range.
+/// Parses a float of the form `[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?`. Returns a string if it
+/// has another form or is out of range.
 fn parse_float(text: &str) -> ScalarValue {
     // Rust's parser takes the same shapes, and words such as `inf`, which have letters.
     let numeric = |byte: u8| byte.is_ascii_digit() || matches!(byte, b'.' | b'e' | b'E' | b'+' | b'-');
@@ -238,7 +238,7 @@ pub(super) fn float_key(number: f64) -> String {
     }
 }
 
-/// Go does not mind bits that do not belong to any byte.
+/// Base64 as in Go, which ignores surplus bits at the end.
 const GO_BASE64: GeneralPurpose = GeneralPurpose::new(
     &base64::alphabet::STANDARD,
     GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true),

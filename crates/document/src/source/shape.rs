@@ -1,9 +1,9 @@
-//! What a text is if it is no manifest: a template, a JSON patch, something else altogether.
+//! Guesses the kind of a text that is not a manifest: a template, a JSON patch, or something else.
 //!
-//! Used for files that nobody named, where a guess decides between an error and silence. Pure, and linear in the text.
+//! Used for files found in folders, where the guess decides between an error and skipping. Pure, and linear in the
+//! text.
 //!
-//! Invariant: a text with apiVersion and kind at its top level is never guessed to be something else than a manifest or
-//! a template.
+//! Invariant: a text with apiVersion and kind at its top level is always classified as a manifest or a template.
 
 use crate::doc::{Value, ValueKind};
 
@@ -30,15 +30,15 @@ pub fn has_shortcode(text: &str) -> bool {
     text.contains("{{<") || text.contains("{{%")
 }
 
-/// True if the source text of a value leaves open what it will be, as documentation does: `<your-driver>`, `...`.
+/// True if the source text of a value is a placeholder of documentation, such as `<your-driver>` or `...`.
 pub fn is_left_open(source: &str) -> bool {
     let is_scalar = !source.starts_with(['{', '[']) && !source.contains('\n');
     let is_named = source.find('<').is_some_and(|at| source.get(at..).is_some_and(|rest| rest.contains('>')));
     is_scalar && (is_named || source.contains("...") || source.contains('…') || has_placeholder(source))
 }
 
-/// True if the source text of a value is a scalar with a template action or a variable in it: `"{{ .Values.name }}"`,
-/// `${NAME}`.
+/// True if the source text of a value is a scalar that contains a template action or a variable, such as `"{{
+/// .Values.name }}"` or `${NAME}`.
 pub fn is_placeholder(source: &str) -> bool {
     let is_scalar = !source.starts_with(['{', '[']) && !source.contains('\n');
     is_scalar && (source.contains("{{") || source.contains("${"))
@@ -61,7 +61,7 @@ pub fn has_placeholder(text: &str) -> bool {
     })
 }
 
-/// True if the text begins with a name that is not empty, followed by one of `ends`.
+/// True if the text begins with a non-empty name that is followed by one of `ends`.
 fn name_before(text: &str, ends: &[&str]) -> bool {
     let is_part = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
     let length = text.bytes().take_while(|byte| is_part(*byte)).count();
@@ -80,7 +80,7 @@ fn capitals_before(text: &str, end: char) -> bool {
     text.trim_start_matches(is_part).starts_with(end)
 }
 
-/// False if surely none of the words, which are in lower case, is in the YAML text in any case. True if one is, or if
+/// False if none of the words (in lower case) occurs in the YAML text, ignoring case. True if one does, or if
 /// escapes or tags may hide one.
 pub fn may_say(text: &str, words: &[&str]) -> bool {
     const OTHERWISE: [&str; 6] = ["\\x", "\\u", "\\\n", "\\\r", "!!", "!<"];
@@ -106,8 +106,8 @@ pub(super) fn first_content(text: &str) -> Option<(usize, &str)> {
     })
 }
 
-/// True if parsing, which stopped at the byte `at`, failed because of a template action in a place where kubectl
-/// refuses it as well: at the start of the text, or as a value in a block mapping.
+/// True if parsing stopped at the byte `at` because of a template action that kubectl rejects as well: at the
+/// start of the text, or as a value in a block mapping.
 pub fn stops_at_action(text: &str, at: usize) -> bool {
     let Some((margin, content)) = first_content(text) else { return false };
     let is_action = |text: &str| text.starts_with("{{") || text.starts_with("{%");
@@ -124,8 +124,7 @@ pub fn stops_at_action(text: &str, at: usize) -> bool {
         && (is_inside || is_action(after) || is_action(value_of_line(line)))
 }
 
-/// What is after the dashes of list items and a plain key in a line of a block; the rest of the line if there is no
-/// key.
+/// The part of a block line after list dashes and a plain key; the rest of the line if there is no key.
 fn value_of_line(line: &str) -> &str {
     let mut rest = line.trim_start_matches(' ');
     while let Some(item) = rest.strip_prefix("- ") {
@@ -137,8 +136,8 @@ fn value_of_line(line: &str) -> &str {
     value.unwrap_or(rest).trim_start_matches(' ')
 }
 
-/// Whether apiVersion and kind are keys of a YAML mapping at the margin, which is where the first key is. One blank too
-/// many may be the very fault.
+/// Returns whether apiVersion and kind are keys of the top-level YAML mapping, at the indentation of its
+/// first key. An extra blank may be the error in the file.
 fn yaml_keys(text: &str) -> (bool, bool) {
     let margin = first_content(text).map_or(0, |(margin, _)| margin);
     let is_key = |line: &str, key: &str| {
@@ -157,7 +156,7 @@ fn yaml_keys(text: &str) -> (bool, bool) {
     found
 }
 
-/// Whether apiVersion and kind are keys of the outermost object of a JSON text.
+/// Returns whether apiVersion and kind are keys of the top-level object of a JSON text.
 fn json_keys(text: &str) -> (bool, bool) {
     let (mut depth, mut found) = (0_usize, (false, false));
     let mut rest = text;

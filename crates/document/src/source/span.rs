@@ -12,17 +12,17 @@ const BLOCK: usize = 4096;
 /// A range in a file.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SourceLocation {
-    /// First line.
+    /// First line, counted from 1.
     pub line: usize,
     /// Column of the first character.
     pub column: usize,
-    /// Last line.
+    /// Last line, counted from 1.
     pub end_line: usize,
     /// Column after the last character.
     pub end_column: usize,
     /// Bytes of the file's text.
     pub bytes: Range<usize>,
-    /// `bytes`, cut at the end of the first line: what a caret underlines.
+    /// The part of `bytes` on the first line, which is underlined in reports.
     pub shown: Range<usize>,
 }
 
@@ -31,12 +31,12 @@ pub struct SourceLocation {
 pub struct Lines<'a> {
     text: &'a str,
     starts: OnceCell<Vec<usize>>,
-    /// Characters before each block; only a long line asks for it.
+    /// Number of characters before each block, computed only for long lines.
     blocks: OnceCell<Vec<usize>>,
 }
 
 impl<'a> Lines<'a> {
-    /// The lines of `text`. Nothing is computed until a position is asked for.
+    /// Creates the index of lines. Positions are computed on first use.
     pub fn of(text: &'a str) -> Lines<'a> {
         Lines { text, starts: OnceCell::new(), blocks: OnceCell::new() }
     }

@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use super::{Lines, MAX_DOCUMENT, documents, list};
 
-/// Every document as JSON, every fault as `line:column: message`.
-fn read(text: &str) -> Vec<String> {
+/// Returns every document as JSON, and every error as `line:column: message`.
+fn read_documents(text: &str) -> Vec<String> {
     let lines = Lines::of(text);
     documents(text)
         .map(|document| match document {
@@ -15,19 +15,19 @@ fn read(text: &str) -> Vec<String> {
         .collect()
 }
 
-fn check(table: &[(&str, &[&str])]) {
+fn check_table(table: &[(&str, &[&str])]) {
     for (text, expected) in table {
-        assert_eq!(read(text), *expected, "{text}");
+        assert_eq!(read_documents(text), *expected, "{text}");
     }
 }
 
-/// kubectl ignores it.
+/// Text that kubectl ignores.
 const IGNORED: &str =
     "f:2:1: yaml: kubectl does not read what follows `...`; begin the next document with `---`";
 
 #[test]
 fn streams_are_cut_as_kubectl_cuts_them() {
-    check(&[
+    check_table(&[
         ("", &[]),
         ("# only a comment\n", &[]),
         ("---\n", &[]),
@@ -57,7 +57,7 @@ fn streams_are_cut_as_kubectl_cuts_them() {
 
 #[test]
 fn json_is_read_as_json_until_it_is_not() {
-    check(&[
+    check_table(&[
         (r#"{"a": 1}"#, &[r#"{"a":1}"#]),
         ("\n\t {\"a\": 1e2}\n", &[r#"{"a":1e2}"#]),
         (r#"{"a":1}{"b":2} [3] "#, &[r#"{"a":1}"#, r#"{"b":2}"#, "[3]"]),
@@ -82,7 +82,7 @@ fn json_is_read_as_json_until_it_is_not() {
 
 #[test]
 fn keys_are_resolved_and_become_text() {
-    check(&[
+    check_table(&[
         (
             "on: 1\n1: 2\n0x10: 3\n1.50: 4\n1e6: 5\n\"no\": 6\n",
             &[r#"{"1":2,"1.5":4,"16":3,"1e+06":5,"no":6,"true":1}"#],
@@ -107,7 +107,7 @@ fn keys_are_resolved_and_become_text() {
 
 #[test]
 fn tags_decide_as_in_go() {
-    check(&[
+    check_table(&[
         (
             "[!!str 1, !!str ~, !!int \"0x1f\", !!float 3, !!bool \"on\", !!null ~, !!binary aGk=]",
             &[r#"["1","~",31,3,true,null,"hi"]"#],
@@ -129,7 +129,7 @@ fn tags_decide_as_in_go() {
 
 #[test]
 fn merge_keys_follow_the_order_they_stand_in() {
-    check(&[
+    check_table(&[
         ("b: &b {x: 1, xy: 2}\nc:\n  <<: *b\n  xy: 3\n", &[r#"{"b":{"x":1,"xy":2},"c":{"x":1,"xy":3}}"#]),
         // go-yaml v2 writes in order: a merge after a key overwrites it.
         ("b: &b {x: 1}\nc:\n  x: 3\n  <<: *b\n", &[r#"{"b":{"x":1},"c":{"x":1}}"#]),
@@ -159,7 +159,7 @@ fn what_is_written_twice_stays_twice() {
 
 #[test]
 fn broken_documents_have_a_place_and_lose_no_others() {
-    check(&[
+    check_table(&[
         ("a: 1\n---\nb: [1\n---\nc: 3\n", &[r#"{"a":1}"#, "f:3:4: yaml: unclosed bracket '['", r#"{"c":3}"#]),
         (
             r#"a: "\\ud83d \u00e9 \ud83d\ude00""#,
@@ -181,7 +181,7 @@ fn broken_documents_have_a_place_and_lose_no_others() {
     for text in
         ["a: \"b\n", "a: 'b", "a: {b: c", "a: b: c", "\ta: b", "a:\n\t- b", "a: @b", "- a\nb: c", "&a", "*a"]
     {
-        let read = read(text);
+        let read = read_documents(text);
         assert!(read.len() <= 1, "{text}: {read:?}");
     }
 }
@@ -208,10 +208,10 @@ fn a_line_ends_where_kubectl_ends_it() {
             (format!("a: \"é{letter}\" # {letter}\n"), "1:11"),
             (format!("a: [b\n{letter}c: ]\n"), "2:1"),
         ] {
-            assert_eq!(read(&text), [ends(code, at)], "{text:?}");
+            assert_eq!(read_documents(&text), [ends(code, at)], "{text:?}");
         }
     }
-    check(&[
+    check_table(&[
         ("a: \"b \u{2028} c\"\n", &["{\"a\":\"b\\u2028c\"}"]),
         ("a: 'b\u{85}c'\n", &[r#"{"a":"b c"}"#]),
         ("{\"a\": \"b \u{2028} c\"}", &["{\"a\":\"b \\u2028 c\"}"]),
@@ -226,7 +226,7 @@ fn a_line_ends_where_kubectl_ends_it() {
 
 #[test]
 fn escapes_are_those_of_kubectl() {
-    check(&[
+    check_table(&[
         ("a: \"it\\'s\" # one\nb: \"\\'\\x41\\'\"\nc: '\\'\n", &[r#"{"a":"it's","b":"'A'","c":"\\"}"#]),
         ("a: 1\n...\nb: \"\\'\"\n", &[r#"{"a":1}"#, IGNORED]),
         ("a: \"b\\/\"\n", &["f:1:6: yaml: kubectl does not support the escape \\/; write / instead"]),
@@ -236,7 +236,7 @@ fn escapes_are_those_of_kubectl() {
         ("a: \"b\nc\"\nd:\n  - 'e\n\n  f'\n", &[r#"{"a":"b c","d":["e\nf"]}"#]),
     ]);
     let many = "- \"\\'\"\n".repeat(500);
-    assert_eq!(read(&many), [format!("[{}]", vec!["\"'\""; 500].join(","))]);
+    assert_eq!(read_documents(&many), [format!("[{}]", vec!["\"'\""; 500].join(","))]);
 }
 
 #[test]
@@ -258,9 +258,9 @@ fn what_two_readers_take_for_something_else_is_refused() {
         ("a: |\n  \tb\n", "2:3", "yaml: tabs cannot be used for indentation; use spaces"),
         ("a: 1\n\t# c\n", "2:1", "yaml: tabs cannot be used for indentation; use spaces"),
     ] {
-        assert_eq!(read(text), [format!("f:{at}: {message}")], "{text}");
+        assert_eq!(read_documents(text), [format!("f:{at}: {message}")], "{text}");
     }
-    check(&[
+    check_table(&[
         ("a: |\n  b\n  \tc\n  \t\nd: [1,\t2]\t# c\n", &[r#"{"a":"b\n\tc\n\t\n","d":[1,2]}"#]),
         ("a: |+\n  b\n  ", &[r#"{"a":"b\n\n"}"#]),
         ("a: !!str 1\nb: &x-1_y\n  c: 1\nd: {<<: *x-1_y}\n", &[r#"{"a":"1","b":{"c":1},"d":{"c":1}}"#]),
@@ -275,15 +275,15 @@ fn bombs_and_giants_are_refused() {
         let ten = vec![format!("*a{before}"); 10].join(", ");
         _ = writeln!(bomb, "a{level}: &a{level} [{ten}]");
     }
-    let read_bomb = read(&bomb);
+    let read_bomb = read_documents(&bomb);
     assert!(read_bomb[0].contains("excessive aliasing"), "{read_bomb:?}");
     let deep = format!("a: {}\n---\nb: 1\n", "[".repeat(5_000));
-    assert_eq!(read(&deep).len(), 2);
+    assert_eq!(read_documents(&deep).len(), 2);
     let quadratic = format!("{}{}\n---\nb: 1\n", "{a: &x ".repeat(900), "}".repeat(900));
-    assert_eq!(read(&quadratic).len(), 2);
+    assert_eq!(read_documents(&quadratic).len(), 2);
     let large = format!("a: 1\n---\nb: {}\n---\nc: 1\n", "x".repeat(MAX_DOCUMENT));
     assert_eq!(
-        read(&large),
+        read_documents(&large),
         [
             r#"{"a":1}"#,
             "f:3:1: the document is larger than 8 MiB, the most that is read as one object",
@@ -292,13 +292,13 @@ fn bombs_and_giants_are_refused() {
     );
     let large = format!("{{\"a\": \"{}\"}}", "x".repeat(MAX_DOCUMENT));
     assert_eq!(
-        read(&large),
+        read_documents(&large),
         ["f:1:1: the document is larger than 8 MiB, the most that is read as one object"]
     );
 }
 
-/// What is to be judged: `items[0]` and the JSON of each.
-fn judged(text: &str) -> Vec<(String, String)> {
+/// Returns the objects to check: their path, such as `items[0]`, and their JSON.
+fn checked_objects(text: &str) -> Vec<(String, String)> {
     let document = documents(text).next().unwrap().unwrap();
     list::objects(document.doc.root())
         .map(|item| {
@@ -345,7 +345,7 @@ fn lists_stand_for_their_items() {
         ("kind: List\nitems: {}", &[("", r#"{"items":{},"kind":"List"}"#)]),
     ];
     for (text, expected) in table {
-        let diagnostic = judged(text);
+        let diagnostic = checked_objects(text);
         let diagnostic: Vec<(&str, &str)> =
             diagnostic.iter().map(|(path, json)| (path.as_str(), json.as_str())).collect();
         assert_eq!(diagnostic, expected, "{text}");

@@ -1,11 +1,11 @@
-//! Bytes of a file as text: byte order marks, UTF-16, and what is no text at all.
+//! Decodes the bytes of a file as text: byte order marks, UTF-16, and binary files.
 //!
-//! kubectl obeys a byte order mark, UTF-16's included, so we do. Beyond that it replaces what is not UTF-8 by U+FFFD;
-//! here that is an error with its position, because a file in another encoding never says what its author meant.
+//! As in kubectl, a byte order mark determines the encoding, including UTF-16. kubectl replaces invalid UTF-8 by
+//! U+FFFD; here it is an error with its position, because the file was probably written in another encoding.
 
 use super::{InputError, Lines};
 
-/// Decodes the bytes of a file as UTF-8, or UTF-16 if a byte order mark says so, and removes the mark. An error for
+/// Decodes a file as UTF-8, or as UTF-16 if it has such a byte order mark, and removes the mark. Fails for
 /// binary, empty and wrongly encoded files.
 pub fn decode(file: &str, bytes: Vec<u8>) -> Result<String, InputError> {
     let text = match bytes.as_slice() {
@@ -27,7 +27,7 @@ pub fn decode(file: &str, bytes: Vec<u8>) -> Result<String, InputError> {
     Ok(text)
 }
 
-/// The bytes as UTF-8, without a byte order mark; the error says where and what they are instead.
+/// Decodes UTF-8 and removes a byte order mark. The error states the position and the probable encoding.
 fn decode_utf8(file: &str, mut bytes: Vec<u8>) -> Result<String, InputError> {
     if bytes.starts_with(b"\xef\xbb\xbf") {
         bytes.drain(..3);

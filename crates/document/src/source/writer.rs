@@ -22,11 +22,11 @@ pub(super) fn to_span(bytes: &std::ops::Range<usize>) -> Span {
 /// A container being read.
 struct Frame {
     node: usize,
-    /// Its anchor, 0 if none.
+    /// Anchor ID; 0 if there is none.
     anchor: usize,
     kind: ValueKind,
     style: StructureStyle,
-    /// In an object: the next value is a key.
+    /// In an object: true if the next value is a key.
     at_key: bool,
     /// In an object: the nodes of its merge keys.
     merges: Vec<usize>,
@@ -35,7 +35,7 @@ struct Frame {
 /// Writes one document from the events of the parser.
 pub(super) struct Writer<'a, 'p> {
     source: &'a str,
-    /// What the parser reads: the source, or a copy with the same places.
+    /// The text that the parser reads: the source, or a copy with the same positions.
     parsed: &'p str,
     out: Builder<'a>,
     frames: Vec<Frame>,
@@ -60,7 +60,7 @@ impl<'a, 'p> Writer<'a, 'p> {
         self.out.finish()
     }
 
-    /// Checks an event with `dialect` and writes what it stands for.
+    /// Checks an event with `dialect`, and writes its value.
     pub(super) fn write_event(
         &mut self,
         event: Event<'p>,
@@ -124,7 +124,7 @@ impl<'a, 'p> Writer<'a, 'p> {
         self.frames.last().is_some_and(|frame| frame.at_key)
     }
 
-    /// Notes that the value or key that starts at `node` is complete, and stores it if it has an anchor (0 is none).
+    /// Marks the value or key that starts at `node` as complete, and stores it if it has an anchor.
     fn finish_node(&mut self, anchor: usize, node: usize, span: Span) -> Result<(), DocumentError> {
         self.anchors.count_node();
         self.end = self.end.max(span.end);
@@ -133,7 +133,9 @@ impl<'a, 'p> Writer<'a, 'p> {
         }
         if anchor > 0 {
             let kept = self.anchors.store(anchor, &self.out, node, self.source);
-            kept.map_err(|detail| DocumentError::stricter(span.start as usize, format!("yaml: {detail}")))?;
+            kept.map_err(|detail| {
+                DocumentError::rejected_by_tollgate(span.start as usize, format!("yaml: {detail}"))
+            })?;
         }
         Ok(())
     }
@@ -256,7 +258,7 @@ impl<'a, 'p> Writer<'a, 'p> {
         Ok(())
     }
 
-    /// Writes a scalar that is a key: always a string, whatever it means as a value.
+    /// Writes a scalar as a key, which is always a string.
     fn write_key(&mut self, text: &str, meaning: ScalarValue, span: Span) -> Result<(), DocumentError> {
         match meaning {
             ScalarValue::Text => match self.span_in_source(text) {

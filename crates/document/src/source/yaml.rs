@@ -1,7 +1,8 @@
 //! YAML text into documents, as kubectl reads it: the parser, and what to do where it and kubectl disagree.
 //!
-//! The parser gives events with byte spans, [`Writer`] turns them into a document, [`Dialect`] refuses what the parser takes
-//! and kubectl does not, or takes otherwise. What only the parser refuses is read from a copy ([`parsable`]).
+//! The parser gives events with byte spans, [`Writer`] turns them into a document, [`Dialect`] refuses what the
+//! parser takes and kubectl does not, or takes otherwise. What only the parser refuses is read from a copy
+//! ([`parsable`]).
 //!
 //! Invariant: one loop and an explicit stack, so depth and size are limits with a position and never a crash.
 
@@ -15,26 +16,26 @@ use super::quoted;
 use super::writer::{Writer, to_span};
 use crate::doc::{Builder, Doc, Syntax};
 
-/// Bytes of a file that may be parsed again to find the scalars that only the parser refuses; a document has few, if any.
+/// Maximum number of bytes of a file that are parsed again to find scalars that only the parser rejects.
 pub(super) const MAX_PARSED_AGAIN: usize = 8 << 20;
-/// How many containers may be open inside each other; more of them are an error.
+/// Maximum nesting depth of containers.
 const MAX_NESTING: usize = 1_000;
 
-/// Reads the documents of a text that is one piece between `---` lines: one, and an error if another follows `...`.
+/// Reads the documents of a text between two `---` lines: usually one, and an error if another follows `...`.
 pub(super) struct Reader<'a> {
     part: Part<'a>,
     documents: DocumentSource<'a>,
     /// Documents read so far.
     count: usize,
-    /// Bytes that may be parsed again.
+    /// Remaining number of bytes that may be parsed again.
     pub(super) budget: usize,
 }
 
-/// Where the documents of a text come from.
+/// The source of the documents of a text.
 enum DocumentSource<'a> {
-    /// Read one by one.
+    /// Documents are read one by one.
     Parser(Box<Parser<'a, StrInput<'a>>>),
-    /// Read at once, from a copy of the text.
+    /// Documents read all at once, from a copy of the text.
     Copied(std::vec::IntoIter<Result<Doc<'a>, DocumentError>>),
 }
 
@@ -68,15 +69,14 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Reads all documents after the first `skipped` from `text`, a copy of the source that has everything in the same
-/// place.
+/// Reads all documents after the first `skipped` from `text`, a copy of the source with the same positions.
 fn documents_of_copy<'a>(source: &'a str, text: &str, skipped: usize) -> DocumentSource<'a> {
     let (mut part, mut parser) = (Part::new(source), new_parser(text));
     let documents = std::iter::from_fn(|| part.next_document(&mut parser, text)).skip(skipped);
     DocumentSource::Copied(documents.collect::<Vec<_>>().into_iter())
 }
 
-/// A parser of that text, with our limits of nesting and without comments.
+/// Creates a parser with Tollgate's nesting limit and without comments.
 fn new_parser(text: &str) -> Parser<'_, StrInput<'_>> {
     let options = granit_parser::options! {
         emit_comments: false,
@@ -94,8 +94,8 @@ fn with_line_end(source: &str) -> Option<String> {
     is_blank.then(|| format!("{source}\n"))
 }
 
-/// A copy of a text that the parser accepts where it refuses the text and kubectl does not, with everything in its
-/// place; `None` if there is none: see [`quoted::without_refused`].
+/// A copy of a text with the same positions that the parser accepts, for a text that it rejects although
+/// kubectl accepts it; `None` if there is none. See [`quoted::without_refused`].
 pub(super) fn parsable(source: &str, budget: &mut usize) -> Option<String> {
     let text = with_line_end(source).map_or(Cow::Borrowed(source), Cow::Owned);
     quoted::without_refused(&text, budget, |text| {
@@ -125,11 +125,11 @@ fn first_error(text: &str) -> Option<usize> {
 struct Part<'a> {
     source: &'a str,
     dialect: Dialect<'a>,
-    /// Nodes to make capacity for: the first document is usually the only one.
+    /// Number of nodes to allocate, because the first document is usually the only one.
     capacity: usize,
-    /// There is nothing left, or a fault was found.
+    /// True at the end of the text, or after an error.
     is_read: bool,
-    /// A document was read, up to this byte.
+    /// Offset at which the last document ended, if one was read.
     end: Option<usize>,
 }
 
@@ -153,7 +153,7 @@ impl<'a> Part<'a> {
         if let (Some(_), Some(end)) = (&document, before) {
             let message =
                 "yaml: kubectl does not read what follows `...`; begin the next document with `---`";
-            document = Some(Err(DocumentError::stricter(end, message)));
+            document = Some(Err(DocumentError::rejected_by_tollgate(end, message)));
         }
         self.is_read = !matches!(document, Some(Ok(_)));
         document
@@ -230,7 +230,7 @@ impl<'a> Part<'a> {
         Some(at + end + 1)
     }
 
-    /// The parser's error in the words of kubectl, or with a better explanation where we have one.
+    /// Converts the parser's error to kubectl's message, or to a better explanation if there is one.
     fn document_error(&self, error: &ScanError) -> DocumentError {
         let at = error.marker().byte_offset();
         debug_assert!(at.is_some(), "without a byte every error would be at the start of the file");
@@ -257,7 +257,7 @@ impl<'a> Part<'a> {
                 DocumentError::new(at + within, format!("yaml: {detail}"))
             }
             ErrorKind::RecursionLimitExceeded => {
-                DocumentError::stricter(at, format!("yaml: {}", error.info()))
+                DocumentError::rejected_by_tollgate(at, format!("yaml: {}", error.info()))
             }
             _ if self.is_indented_by_tab(at) => tab_error(at),
             // A value that could go on in the next line: the tab is there.

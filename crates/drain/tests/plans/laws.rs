@@ -1,16 +1,16 @@
-//! What holds for every plan, whatever the state: on the states beside this file, and on clusters made at random.
+//! Properties of every plan, checked for the states beside this file and for random clusters.
 
-use crate::{Asked, asked, plan_of, states};
+use crate::{DrainCommand, drain_command, plan_of, states};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use tollgate_document::doc::Value;
 use tollgate_document::source::documents;
 use tollgate_drain::{DrainPlan, Fate};
 
-/// Numbers that look random, the same in every run.
-struct Numbers(u64);
+/// A seeded pseudorandom number generator.
+struct RandomNumbers(u64);
 
-impl Numbers {
+impl RandomNumbers {
     fn below(&mut self, bound: u64) -> u64 {
         // xorshift64*
         self.0 ^= self.0 >> 12;
@@ -20,8 +20,9 @@ impl Numbers {
     }
 }
 
-/// A cluster of nodes with GPUs, Deployments and StatefulSets with pods on some of them, and PDBs over some of these.
-fn random_cluster(numbers: &mut Numbers) -> String {
+/// A random cluster: nodes with GPUs, Deployments and StatefulSets with pods on some of them, and PDBs for
+/// some of these.
+fn random_cluster(numbers: &mut RandomNumbers) -> String {
     let (nodes, devices) = (2 + numbers.below(4), 1 + numbers.below(4));
     let mut out = String::from(
         "apiVersion: resource.k8s.io/v1\nkind: DeviceClass\nmetadata: {name: gpu}\nspec: {}\n---\n\
@@ -111,7 +112,7 @@ fn add_pod(
     );
 }
 
-/// The most of each PDB in one wave, by namespace/name.
+/// For each PDB, as namespace/name, the maximum number of its pods in one wave.
 fn allowed_by_budget(objects: &str) -> BTreeMap<String, usize> {
     let mut allowed = BTreeMap::new();
     for document in documents(objects) {
@@ -130,7 +131,7 @@ fn allowed_by_budget(objects: &str) -> BTreeMap<String, usize> {
     allowed
 }
 
-/// The pods that have reserved a claim with one of these devices, as namespace/name.
+/// The pods, as namespace/name, that have reserved a claim with one of the plan's devices.
 fn users(objects: &str, plan: &DrainPlan) -> BTreeSet<String> {
     let mut users = BTreeSet::new();
     for document in documents(objects) {
@@ -157,10 +158,14 @@ fn users(objects: &str, plan: &DrainPlan) -> BTreeSet<String> {
     users
 }
 
-/// Checks one plan.
-fn check(name: &str, asked: &Asked, objects: &str) {
-    let Ok(plan) = plan_of(asked, objects) else { return };
-    assert_eq!(Ok(&plan), plan_of(asked, objects).as_ref(), "{name}: the same input gives the same plan");
+/// Checks that a plan fulfils all invariants.
+fn check_invariants(name: &str, drain_command: &DrainCommand, objects: &str) {
+    let Ok(plan) = plan_of(drain_command, objects) else { return };
+    assert_eq!(
+        Ok(&plan),
+        plan_of(drain_command, objects).as_ref(),
+        "{name}: the same input gives the same plan"
+    );
     let path = |place: &usize| format!("{}/{}", plan.pods[*place].namespace, plan.pods[*place].name);
     let listed: Vec<String> = (0..plan.pods.len()).map(|place| path(&place)).collect();
     let unique: BTreeSet<String> = listed.iter().cloned().collect();
@@ -192,7 +197,10 @@ fn check(name: &str, asked: &Asked, objects: &str) {
             continue;
         }
         assert!(number > 0 || wave.pods.len() == 1, "{name}: the first wave has one pod");
-        assert!(wave.pods.len() <= asked.request.options.max_wave, "{name}: wave {number} is too large");
+        assert!(
+            wave.pods.len() <= drain_command.request.options.max_wave,
+            "{name}: wave {number} is too large"
+        );
         let workloads: BTreeSet<_> = wave
             .pods
             .iter()
@@ -216,7 +224,7 @@ fn check(name: &str, asked: &Asked, objects: &str) {
     for pod in &plan.pods {
         if let Fate::Moves { nodes, .. } = &pod.fate {
             // In these clusters, a drained node has no other devices.
-            let drained = |node: &String| asked.request.typed.contains(&format!("node/{node}"));
+            let drained = |node: &String| drain_command.request.typed.contains(&format!("node/{node}"));
             assert!(!nodes.iter().any(drained), "{name}: {} goes to a drained node", pod.name);
         }
     }
@@ -224,18 +232,18 @@ fn check(name: &str, asked: &Asked, objects: &str) {
 
 #[test]
 fn every_plan_keeps_the_laws() {
-    for (name, asked, objects) in states() {
-        check(&name, &asked, &objects);
+    for (name, drain_command, objects) in states() {
+        check_invariants(&name, &drain_command, &objects);
     }
     let flags = ["", " --force", " --ignore-do-not-disrupt", " --move-unknown --max-wave=2"];
     let (mut moves, mut stays) = (0, 0);
     for seed in 1..120_u64 {
-        let mut numbers = Numbers(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15));
+        let mut numbers = RandomNumbers(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15));
         let objects = random_cluster(&mut numbers);
         let flags = flags[usize::try_from(seed % 4).expect("small")];
-        let asked = asked(&format!("node/n0 node/n1{flags}"));
-        check(&format!("cluster {seed}"), &asked, &objects);
-        let plan = plan_of(&asked, &objects).expect("a plan");
+        let drain_command = drain_command(&format!("node/n0 node/n1{flags}"));
+        check_invariants(&format!("cluster {seed}"), &drain_command, &objects);
+        let plan = plan_of(&drain_command, &objects).expect("a plan");
         let moving = plan.pods.iter().filter(|pod| matches!(pod.fate, Fate::Moves { .. })).count();
         (moves, stays) = (moves + moving, stays + plan.pods.len() - moving);
     }
@@ -255,8 +263,8 @@ fn a_drain_creates_at_most_200_rules() {
         let all: Vec<String> = (0..count).map(slice).collect();
         all.join("---\n")
     };
-    let asked = asked("gpu.example.com gpu.example.com/n7/gpu-0");
-    assert_eq!(plan_of(&asked, &slices(200)).expect("a plan").rules.len(), 200);
-    let error = plan_of(&asked, &slices(201)).expect_err("too many");
+    let drain_command = drain_command("gpu.example.com gpu.example.com/n7/gpu-0");
+    assert_eq!(plan_of(&drain_command, &slices(200)).expect("a plan").rules.len(), 200);
+    let error = plan_of(&drain_command, &slices(201)).expect_err("too many");
     assert!(error.contains("201 DeviceTaintRules") && error.contains("at most 200"), "{error}");
 }

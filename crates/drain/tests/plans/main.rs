@@ -1,7 +1,7 @@
-//! Plans of drains: states that a user could have, each with the plan beside it; and laws that hold for every plan.
+//! Plans of drains for realistic states, compared with the plan files beside them; and properties of every plan.
 //!
-//! A state begins with a comment `# drain TARGET… [--flag…]`; the objects of `cluster.yaml` come before its own. To write the
-//! plans anew, set `SNAPSHOTS=overwrite`.
+//! A state begins with a comment `# drain TARGET… [--flag…]`; the objects of `cluster.yaml` precede its own. Set
+//! `SNAPSHOTS=overwrite` to rewrite the plans.
 #![allow(
     clippy::disallowed_methods,
     clippy::expect_used,
@@ -21,7 +21,7 @@ use tollgate_engine::impact::target::DeviceTarget;
 use tollgate_forecast::{Forecast, Plan, Release, Settings, State};
 use tollgate_formats::gotime::Timestamp;
 
-/// Courses of each forecast.
+/// Number of simulated runs in each forecast.
 const SAMPLES: u32 = 16;
 
 fn release() -> Release {
@@ -35,14 +35,14 @@ fn play(plan: &Plan<'_>) -> Forecast {
     Forecast::from_courses(plan, courses)
 }
 
-/// What is asked for, and whether the state is complete.
-struct Asked {
+/// A drain command, and whether the state is complete.
+struct DrainCommand {
     request: DrainRequest,
     missing: Vec<String>,
 }
 
-/// Reads `TARGET… [--flag…]`.
-fn asked(command: &str) -> Asked {
+/// Parses `TARGET… [--flag…]`.
+fn drain_command(command: &str) -> DrainCommand {
     let mut options = MoveOptions::default();
     let (mut typed, mut missing, mut key) = (Vec::new(), Vec::new(), DEFAULT_KEY.to_owned());
     for word in command.split_whitespace() {
@@ -59,11 +59,11 @@ fn asked(command: &str) -> Asked {
         }
     }
     let targets = typed.iter().map(|text| DeviceTarget::parse(text).expect("a target")).collect();
-    Asked { request: DrainRequest { typed, targets, key, options }, missing }
+    DrainCommand { request: DrainRequest { typed, targets, key, options }, missing }
 }
 
-/// Makes the plan for objects in YAML.
-fn plan_of(asked: &Asked, objects: &str) -> Result<DrainPlan, String> {
+/// Computes the plan for objects in YAML.
+fn plan_of(drain_command: &DrainCommand, objects: &str) -> Result<DrainPlan, String> {
     let documents: Vec<Document<'_>> = documents(objects).map(|document| document.expect("YAML")).collect();
     let mut state = State::default();
     for document in &documents {
@@ -71,7 +71,7 @@ fn plan_of(asked: &Asked, objects: &str) -> Result<DrainPlan, String> {
     }
     plan(&PlanInput {
         state: &state,
-        request: &asked.request,
+        request: &drain_command.request,
         release: release(),
         settings: Settings {
             assume_complete: true,
@@ -80,7 +80,7 @@ fn plan_of(asked: &Asked, objects: &str) -> Result<DrainPlan, String> {
         closed: &[],
         is_first_wave: true,
         play: &play,
-        missing: &asked.missing,
+        missing: &drain_command.missing,
     })
 }
 
@@ -88,8 +88,8 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/plans")
 }
 
-/// Every state with its name, what is asked for, and all objects.
-fn states() -> Vec<(String, Asked, String)> {
+/// Every state file: its name, its drain command and all its objects.
+fn states() -> Vec<(String, DrainCommand, String)> {
     let cluster = std::fs::read_to_string(folder().join("cluster.yaml")).expect("the cluster");
     let mut paths: Vec<PathBuf> = std::fs::read_dir(folder().join("states"))
         .expect("states")
@@ -101,7 +101,7 @@ fn states() -> Vec<(String, Asked, String)> {
         let text = std::fs::read_to_string(path).expect("a state");
         let command = text.lines().find_map(|line| line.strip_prefix("# drain ")).expect("a command");
         let name = path.file_stem().expect("a name").to_string_lossy().into_owned();
-        (name, asked(command), format!("{cluster}---\n{text}"))
+        (name, drain_command(command), format!("{cluster}---\n{text}"))
     };
     paths.iter().map(read).collect()
 }
@@ -109,8 +109,8 @@ fn states() -> Vec<(String, Asked, String)> {
 #[test]
 fn every_state_has_its_plan() {
     let mut wrong = Vec::new();
-    for (name, asked, objects) in states() {
-        let found = match plan_of(&asked, &objects) {
+    for (name, drain_command, objects) in states() {
+        let found = match plan_of(&drain_command, &objects) {
             Ok(plan) => text::render(&plan),
             Err(error) => format!("error: {error}\n"),
         };

@@ -1,4 +1,4 @@
-//! A plan as the files beside the states have it: everything that it says, a line for each thing.
+//! Formats a plan as text, with one line for each item.
 
 use std::fmt::Write as _;
 use tollgate_drain::{DrainPlan, Fate, PlannedPod};
@@ -22,7 +22,7 @@ pub(crate) fn render(plan: &DrainPlan) -> String {
                 Fate::Moves { nodes, .. } => nodes.join(" or "),
                 Fate::Stays { .. } => "it stays".to_owned(),
             };
-            _ = writeln!(out, "  {} to {}", words(pod), if nodes.is_empty() { "no node" } else { &nodes });
+            _ = writeln!(out, "  {} to {}", pod_line(pod), if nodes.is_empty() { "no node" } else { &nodes });
         }
         if !wave.restarts.is_empty() {
             _ = writeln!(out, "  restarts {}", wave.restarts.join(" "));
@@ -31,7 +31,7 @@ pub(crate) fn render(plan: &DrainPlan) -> String {
     for pod in &plan.pods {
         let Fate::Stays { reason, why, remedy } = &pod.fate else { continue };
         let forced = if pod.is_forceable { ", can be forced" } else { "" };
-        _ = writeln!(out, "stays ({}{forced}) {}\n  {why}\n  {remedy}", reason.name(), words(pod));
+        _ = writeln!(out, "stays ({}{forced}) {}\n  {why}\n  {remedy}", reason.name(), pod_line(pod));
     }
     for claim in &plan.claims_without_pods {
         let devices: Vec<String> = claim.devices.iter().map(ToString::to_string).collect();
@@ -53,8 +53,8 @@ pub(crate) fn render(plan: &DrainPlan) -> String {
     out
 }
 
-/// A pod with what it uses.
-fn words(pod: &PlannedPod) -> String {
+/// A pod with the devices and claims that it uses, as one line.
+fn pod_line(pod: &PlannedPod) -> String {
     let devices: Vec<&str> = pod.devices.iter().map(|device| device.device.as_str()).collect();
     let workload =
         pod.workload.as_ref().map_or("nothing".to_owned(), |of| format!("{} {}", of.kind, of.name));

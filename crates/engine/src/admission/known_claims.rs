@@ -1,7 +1,7 @@
-//! The claims and claim templates among the objects that are checked together, by their names.
+//! The claims and claim templates among the objects that are checked together, by name.
 //!
-//! Pure data: who reads the objects adds them. A name with a claim whose namespace is not written, or is replaced later,
-//! has a claim in an unknown namespace: nothing follows for it.
+//! Pure data: who reads the objects adds them. A name with a claim whose namespace is not written, or is replaced
+//! later, has a claim in an unknown namespace: nothing follows for it.
 
 use std::collections::BTreeMap;
 
@@ -13,16 +13,16 @@ use tollgate_formats::names;
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct KnownClaims(BTreeMap<(Box<str>, Box<str>), Vec<KnownClaim>>);
 
-/// Where a claim or claim template is.
+/// The namespace and source position of a claim or claim template.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct KnownClaim {
-    /// Its namespace; empty if that is not known.
+    /// Namespace of the claim; empty if unknown.
     pub namespace: Box<str>,
     pub file: Box<str>,
     pub line: usize,
 }
 
-/// All known claims, seen from one file.
+/// All known claims, and the file that is checked.
 #[derive(Clone, Copy, Debug)]
 pub struct ClaimsAround<'c> {
     /// All claims that are checked together.

@@ -1,11 +1,11 @@
-//! The webhook without HTTP: an AdmissionReview in, an AdmissionReview out. Pure and synchronous.
+//! The webhook without HTTP: reads an AdmissionReview and returns an AdmissionReview. Pure and synchronous.
 //!
-//! `parse → read (is it ours?) → labels of its namespace, from the caller → decide (validate or mutate) → respond`. Shells
-//! that have to fetch the labels take the steps one by one. A review that cannot be read is an error value; its caller knows
-//! what to say (the server: 400; `tollgate review`: an answer in its place).
+//! The steps are `parse → read and classify → look up namespace labels (by the caller) → decide (validate or mutate)
+//! → respond`. Callers that must fetch the labels call the steps one by one. An unreadable review is returned as an
+//! error, which the caller reports (the server with status 400, `tollgate review` in its output).
 //!
-//! Invariant: what is not ours is admitted, and so are DELETE and CONNECT; the mutating side never refuses. What the
-//! request says it is about and what it carries are the same kind, or it is refused.
+//! Invariant: requests for kinds that Tollgate does not check are admitted, and so are DELETE and CONNECT; the
+//! mutating webhook never denies. A request whose kind differs from that of its object is denied.
 
 use std::borrow::Cow;
 
@@ -15,23 +15,24 @@ use tollgate_api::review::{BadReview, Request};
 use tollgate_document::doc::{self, Doc, Value};
 use tollgate_document::finding::Finding;
 
-/// Which of the two webhooks is asked.
+/// The webhook that receives a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Endpoint {
-    /// The validating webhook: may the object be written?
+    /// The validating webhook, which admits or denies the object.
     Validate,
-    /// The mutating webhook: which defaults are to be filled in?
+    /// The mutating webhook, which adds defaults.
     Mutate,
 }
 
-/// What was decided about one admission request.
+/// The decision about one admission request.
 #[derive(Clone, Debug)]
 pub struct Decision {
-    /// The verdict and why.
+    /// The verdict with its findings.
     pub verdict: Verdict,
     /// The edits that fill in defaults; empty for the validating webhook.
     pub edits: Vec<Edit>,
-    /// How many tolerations, which the stored object has and the submitted one lacks, the edits put back.
+    /// Number of tolerations of the stored object that the edits restore because the submitted object lacks
+    /// them.
     pub put_back: usize,
     /// True if the request is for one of the checked kinds, in a version that this program does not know.
     pub unknown_version: bool,
@@ -57,11 +58,12 @@ impl Decision {
     }
 }
 
-/// A review may have one key or value for every so many bytes; beyond [`SMALL`], a denser one is refused.
-const DENSEST: usize = 24;
+/// Minimum average number of bytes per key or value in a review. Reviews with more than
+/// [`MAX_NODES_AT_ANY_DENSITY`] keys and values that are denser than this are rejected.
+const MIN_BYTES_PER_NODE: usize = 24;
 /// Number of keys and values that any review may have, however short: one for ten bytes of two objects, each as large
 /// as a server stores them (1.5 MiB). Real objects have one for eighteen bytes.
-const SMALL: usize = 320 << 10;
+const MAX_NODES_AT_ANY_DENSITY: usize = 320 << 10;
 
 /// Answers one AdmissionReview with another. The engine reads no clock and knows no cluster: `now` (RFC 3339 in whole
 /// seconds) and the labels of namespaces come from the caller.
@@ -89,7 +91,7 @@ pub fn review_text(review: &[u8]) -> Cow<'_, str> {
 /// and memory.
 pub fn parse_review(text: &str) -> Result<Doc<'_>, BadReview> {
     // Time and memory go with the nodes of a tape, and a text made to be dense has one for two bytes.
-    let nodes = (text.len() / DENSEST).max(SMALL);
+    let nodes = (text.len() / MIN_BYTES_PER_NODE).max(MAX_NODES_AT_ANY_DENSITY);
     doc::parse_within(text, nodes).map_err(|error| BadReview {
         uid: "".into(),
         at: error.at,
@@ -98,47 +100,47 @@ pub fn parse_review(text: &str) -> Result<Doc<'_>, BadReview> {
     })
 }
 
-/// An AdmissionReview whose request was read, and whether its object is to be checked.
+/// An AdmissionReview with its request and classification.
 #[derive(Debug)]
 pub struct Review<'r> {
-    /// The request.
+    /// The admission request.
     pub request: Request<'r>,
-    subject: Subject<'r>,
+    subject: RequestClass<'r>,
 }
 
-/// What a request is about, which decides whether its object is checked.
+/// Classification of a request, which determines whether its object is checked.
 #[derive(Debug)]
-enum Subject<'r> {
+enum RequestClass<'r> {
     /// An object to check, and the namespace that it is in (empty if it is in none).
     Checked { namespace: &'r str },
-    /// One of the checked kinds, in a version that this program does not know.
-    NewerThanUs,
-    /// A request that is not checked: of another kind, or one that writes no object.
+    /// A kind that Tollgate checks, in a version that this program does not know.
+    NewerVersion,
+    /// A request that is not checked: it is about another kind, or writes no object.
     Other,
-    /// `request.kind` names one kind and the object is of another.
+    /// `request.kind` and the kind of the object differ.
     Mismatch(Box<Finding>),
 }
 
 impl<'r> Review<'r> {
-    /// Reads the request of a review and finds out whether its object is to be checked.
+    /// Reads the request of a review, and determines whether its object is checked.
     pub fn read(engine: &Engine, root: Value<'r>) -> Result<Review<'r>, BadReview> {
         Ok(Review::from_request(engine, Request::read(root)?))
     }
 
     fn from_request(engine: &Engine, request: Request<'r>) -> Review<'r> {
-        Review { request, subject: Subject::of_request(engine, &request) }
+        Review { request, subject: RequestClass::classify(engine, &request) }
     }
 
     /// Returns the namespace whose labels the caller must look up; `None` if the object is not checked or is in no
     /// namespace.
     pub fn namespace(&self) -> Option<&'r str> {
         match self.subject {
-            Subject::Checked { namespace } => Some(namespace).filter(|namespace| !namespace.is_empty()),
-            Subject::NewerThanUs | Subject::Other | Subject::Mismatch(_) => None,
+            RequestClass::Checked { namespace } => Some(namespace).filter(|namespace| !namespace.is_empty()),
+            RequestClass::NewerVersion | RequestClass::Other | RequestClass::Mismatch(_) => None,
         }
     }
 
-    /// Decides about the request for that webhook.
+    /// Decides about the request, for the given webhook.
     pub fn decide(
         &self,
         engine: &Engine,
@@ -148,15 +150,15 @@ impl<'r> Review<'r> {
     ) -> Decision {
         let request = &self.request;
         let namespace = match &self.subject {
-            Subject::Checked { namespace } => *namespace,
-            Subject::NewerThanUs => return Decision { unknown_version: true, ..Decision::admitted() },
-            Subject::Mismatch(finding) if endpoint == Endpoint::Validate => {
+            RequestClass::Checked { namespace } => *namespace,
+            RequestClass::NewerVersion => return Decision { unknown_version: true, ..Decision::admitted() },
+            RequestClass::Mismatch(finding) if endpoint == Endpoint::Validate => {
                 return Decision {
                     verdict: engine.verdict_of(std::slice::from_ref(finding)),
                     ..Decision::admitted()
                 };
             }
-            Subject::Mismatch(_) | Subject::Other => return Decision::admitted(),
+            RequestClass::Mismatch(_) | RequestClass::Other => return Decision::admitted(),
         };
         let admission = Attributes {
             operation: request.operation,
@@ -182,31 +184,31 @@ impl<'r> Review<'r> {
     }
 }
 
-impl<'r> Subject<'r> {
-    /// Finds out whether the request is to be checked, and in which namespace its object is.
-    fn of_request(engine: &Engine, request: &Request<'r>) -> Subject<'r> {
+impl<'r> RequestClass<'r> {
+    /// Determines whether the request is checked, and the namespace of its object.
+    fn classify(engine: &Engine, request: &Request<'r>) -> RequestClass<'r> {
         if !request.operation.writes_object() {
-            return Subject::Other;
+            return RequestClass::Other;
         }
         if !engine.exact {
             if let Some(finding) = identify::kind_mismatch(request) {
-                return Subject::Mismatch(finding);
+                return RequestClass::Mismatch(finding);
             }
-            match identify::ownership_of(request) {
-                identify::Ownership::Ours => {}
-                identify::Ownership::NewerThanUs => return Subject::NewerThanUs,
-                identify::Ownership::NotOurs => return Subject::Other,
+            match identify::kind_support(request) {
+                identify::KindSupport::Supported => {}
+                identify::KindSupport::NewerVersion => return RequestClass::NewerVersion,
+                identify::KindSupport::NotChecked => return RequestClass::Other,
             }
         }
         let namespace = match request.namespace {
             "" => identify::own_namespace(request.object),
             given => given,
         };
-        Subject::Checked { namespace }
+        RequestClass::Checked { namespace }
     }
 }
 
-/// Decides about one request that was already read, for that webhook.
+/// Decides about a request that was already read, for the given webhook.
 pub fn decide(
     engine: &Engine,
     request: &Request<'_>,

@@ -1,4 +1,5 @@
-//! An object as the API server stores it: decoded, with defaults, and without the fields of disabled feature gates.
+//! Computes an object as the API server stores it: decoded, with defaults, and without the fields of disabled feature
+//! gates.
 //!
 //! It does not validate. An object that does not decode, or that the profile does not serve, is not stored.
 
@@ -7,8 +8,8 @@ use tollgate_api::gated::dropped_fields;
 use tollgate_api::profile::Profile;
 use tollgate_document::doc::{Change, apply};
 
-/// Returns the JSON text of an object as the API server of that profile stores it after a create or update request.
-/// Returns `None` for an object of another kind than those that Tollgate checks, and for one that does not decode.
+/// Returns the object as JSON as the API server of the profile stores it after a create or update request.
+/// Returns `None` if Tollgate does not check the kind or the object cannot be decoded.
 pub fn as_stored(admission: &Attributes<'_>, profile: &Profile) -> Option<String> {
     let identity = identify(admission.object);
     let (kind, version) = identify::served_kind(&identity, profile, admission).ok()?;

@@ -1,7 +1,7 @@
-//! CEL expressions that were accepted before, with their cost: most requests use the same few.
+//! A cache of CEL expressions that were accepted, with their cost: most requests use the same few.
 //!
-//! Bounded in bytes and shared by all threads. Only accepted expressions are kept, so it never holds a message. It is a
-//! [`Checker`] like the compiler itself: rules do not know of it.
+//! The cache is bounded in bytes and shared by all threads. Only accepted expressions are kept, so it stores no
+//! messages. It implements [`Checker`] like the compiler itself, so rules do not know about it.
 
 use std::hash::{Hash, Hasher};
 
@@ -10,15 +10,15 @@ use quick_cache::sync::{Cache, DefaultLifecycle};
 use quick_cache::{Equivalent, Weighter};
 use tollgate_cel::{CelEnv, Checker, Compiler, Outcome, Target};
 
-/// Most bytes that all entries together may take.
+/// Maximum number of bytes that all entries together may take.
 const MAX_BYTES: u64 = 2 << 20;
-/// Expected number of entries. The cache makes at most one shard for 32 of them, so that the longest expression fits
-/// into a shard on machines of any size.
+/// Expected number of entries. The cache creates at most one shard for 32 entries, so that a shard has room
+/// for the longest expression on any machine.
 const ESTIMATED_ENTRIES: usize = 512;
 /// Bytes that an entry takes besides its text.
 const ENTRY_OVERHEAD_BYTES: usize = 128;
 
-/// A cache key: everything that the outcome of a check depends on.
+/// A cache key with everything that the result of a check depends on.
 #[derive(PartialEq, Eq, Hash, Debug)]
 struct StoredKey {
     target: Target,
@@ -26,7 +26,7 @@ struct StoredKey {
     text: Box<str>,
 }
 
-/// [`StoredKey`] borrowed from the request, for lookups without allocation.
+/// A borrowed [`StoredKey`], for lookups without allocation.
 struct Key<'a> {
     target: Target,
     env: CelEnv,
@@ -47,7 +47,7 @@ impl Equivalent<StoredKey> for Key<'_> {
     }
 }
 
-/// Weighs cache entries by the bytes that they take.
+/// Weighs cache entries by their size in bytes.
 #[derive(Clone, Debug)]
 struct ByBytes;
 

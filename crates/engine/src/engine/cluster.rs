@@ -1,4 +1,4 @@
-//! Where the engine learns of the cluster: a snapshot, and how old it is. The shell that watches tells both.
+//! The engine's source of cluster state: a snapshot and its age, both provided by the caller.
 
 use std::sync::Arc;
 
@@ -42,8 +42,8 @@ impl Cluster {
     }
 }
 
-/// Returns a finding that says in one sentence what a DeviceTaintRule will do. `None` for other kinds, for writes of
-/// the status, and if the state of the cluster is not known.
+/// Returns a finding with a one-sentence summary of the impact of a DeviceTaintRule. `None` for other kinds,
+/// for status requests, and if the cluster state is unknown.
 pub(super) fn impact_finding(admission: &DecodedAttributes<'_>, context: &Context<'_>) -> Option<Finding> {
     let (Body::Rule(rule), Some(known), Some(at), false) =
         (admission.object.body, context.cluster, admission.now.time, admission.is_status())

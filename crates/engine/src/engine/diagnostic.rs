@@ -1,4 +1,4 @@
-//! What a diagnostic says: one form for every report and response.
+//! The message of a diagnostic, which all reports and responses share.
 
 use std::fmt;
 

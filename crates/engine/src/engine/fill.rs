@@ -1,13 +1,15 @@
-//! What the mutating side adds to an object: the server's defaults, as edits and as a JSON Patch.
+//! The changes of the mutating webhook: the server's defaults and the tolerations of policies, as edits and as a JSON
+//! Patch.
 //!
-//! An object that does not decode, or that the profile does not serve, is left alone: the validating side says why.
-//! Of several profiles the first one speaks, because an object can be filled in only once.
+//! An object that cannot be decoded, or that the profile does not serve, is not changed; the validating webhook
+//! reports it. If there are several profiles, the first one determines the defaults, because an object can be changed
+//! only once.
 //!
-//! What a policy added to a claim is not in its owner's file, and specs cannot change: an update that only lacks
-//! tolerations gets them back, so that applying the same file again changes nothing.
+//! Tolerations that a policy added to a claim are not in the user's file, and specs are immutable. So an update that
+//! only lacks these tolerations gets them back, and applying the same file again succeeds.
 //!
-//! Invariant: the patch is as small as possible, its pointers fit the version the object came in, and filling in a
-//! filled object changes nothing.
+//! Invariant: the patch is minimal, its pointers match the object's version, and mutating a mutated object changes
+//! nothing.
 
 use super::{Attributes, DecodedObject, Engine, Labels, Operation, identify, prepare};
 use crate::defaults::{DefaultsFor, Edit};
@@ -19,12 +21,13 @@ use tollgate_document::field::Name;
 use tollgate_document::finding::Finding;
 use tollgate_formats::gofmt;
 
-/// What the mutating webhook changes in an object.
+/// The changes that the mutating webhook makes to an object.
 #[derive(Clone, Debug, Default)]
 pub struct Mutation {
-    /// The edits.
+    /// The edits to apply.
     pub edits: Vec<Edit>,
-    /// How many tolerations of the stored object, which the submitted one lacks, the edits put back.
+    /// Number of tolerations of the stored object that the edits restore because the submitted object lacks
+    /// them.
     pub put_back: usize,
 }
 
@@ -66,8 +69,9 @@ impl Engine {
         Mutation { edits, put_back }
     }
 
-    /// Returns a finding for each policy that cannot tell whether it adds tolerations to a new object, and why.
-    /// [`Engine::mutate`] adds none for these policies. Empty for anything but CREATE.
+    /// Returns a finding for each policy for which it cannot be decided whether it adds tolerations to a new
+    /// object. [`Engine::mutate`] adds none for these policies. Returns none for operations other than
+    /// CREATE.
     pub fn undecided_defaults(&self, admission: &Attributes<'_>, labels: Labels<'_>) -> Vec<Finding> {
         let identity = identify(admission.object);
         let Some(profile) = self.profiles.first() else { return Vec::new() };

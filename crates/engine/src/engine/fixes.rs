@@ -1,4 +1,4 @@
-//! Fixes of findings: which of them may be applied unasked, and what holds for several profiles.
+//! Fixes of findings: which of them are safe, and which apply to several profiles.
 
 use super::{Diagnostic, KIND};
 use tollgate_api::profile::ApiKind;
@@ -8,8 +8,8 @@ use tollgate_document::finding::{Applicability, Edit, Finding, NewValue, is_tain
 /// Levels of nesting of an object that are searched for taints.
 const MAX_DEPTH: usize = 64;
 
-/// Marks as unsafe each fix that must not be applied without being asked for; what is safe depends on whether the
-/// object carries taints.
+/// Marks each fix as unsafe that must not be applied without an explicit request. This depends on whether the
+/// object contains taints.
 pub(super) fn mark_unsafe_fixes(findings: &mut [Finding], object: Value<'_>) {
     let mut has_taints = None;
     for fix in findings.iter_mut().filter_map(|finding| finding.fix.as_mut()) {

@@ -1,7 +1,7 @@
-//! What an object says it is, and whether the profile serves that.
+//! Determines the type of an object, and whether the profile serves it.
 //!
-//! The server reads `apiVersion` and `kind` first and without regard to case; everything else waits for the type.
-//! Kinds of other groups are not ours; a kind of ours under a wrong apiVersion is a mistake worth telling.
+//! The API server reads `apiVersion` and `kind` first and ignores case; all other fields depend on the type. Kinds of
+//! other groups are not checked; a checked kind with a wrong apiVersion is reported.
 
 mod mend;
 
@@ -22,18 +22,20 @@ pub(super) const GROUP: &str = "resource.k8s.io";
 const API_VERSION: Name = Name::of("apiVersion");
 const KIND: Name = Name::of("kind");
 
-/// What an object says it is, by its `apiVersion` and `kind`.
+/// The type of an object according to its `apiVersion` and `kind`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Identity<'d> {
-    /// Not an object, or its `apiVersion` or `kind` is not a string; the text says which.
+    /// The value is not an object, or its `apiVersion` or `kind` is not a string. The text describes the
+    /// problem.
     Unreadable(&'static str),
     /// `kind` or `apiVersion` is absent or empty; the text names the field.
     Missing(&'static str),
-    /// An object of our group, or one of our kinds with another apiVersion; the profile may still not serve it.
+    /// An object of the group `resource.k8s.io`, or a kind that Tollgate checks under another apiVersion. The
+    /// profile may not serve it.
     Ours {
         /// `apiVersion` as written.
         api_version: &'d str,
-        /// `kind` as written.
+        /// `kind` as written in the object.
         kind: &'d str,
     },
     /// An object of another group, which is not checked.
@@ -57,8 +59,8 @@ pub fn identify(object: Value<'_>) -> Identity<'_> {
     }
 }
 
-/// Returns the identity for the values of `apiVersion` and `kind`; `Err` stands for a value that is not a string, `""`
-/// for an absent one.
+/// Returns the identity for the values of `apiVersion` and `kind`. `Err` means that a value is not a string,
+/// and `""` that it is absent.
 fn identity_of<'d>(api_version: Result<&'d str, ()>, kind: Result<&'d str, ()>) -> Identity<'d> {
     let (Ok(api_version), Ok(kind)) = (api_version, kind) else {
         return Identity::Unreadable("apiVersion and kind must be strings");
@@ -85,17 +87,18 @@ pub(super) fn split_api_version(api_version: &str) -> (&str, &str) {
     api_version.rsplit_once('/').unwrap_or(("", api_version))
 }
 
-/// True if the kind has a fixed list of versions and `version` is one of them; false for kinds without such a list.
+/// True if the kind has a fixed list of versions that contains `version`; false for kinds without such a
+/// list.
 fn is_only_version(kind: ApiKind, version: &str) -> bool {
     kind.only_version().is_some_and(|only| only.iter().any(|only| only.name() == version))
 }
 
-/// True if the group may have kinds of its own with our names, such as a DeviceClass: it contains a dot, as custom
-/// resources require, and is not just a misspelling of our group.
+/// True if the group may define its own kinds with the same names, such as DeviceClass: it contains a dot, as
+/// custom resources require, and is not a misspelling of `resource.k8s.io`.
 fn is_foreign_group(group: &str) -> bool {
-    const MAX_SLIPS: usize = 2;
+    const MAX_TYPOS: usize = 2;
     let written = group.to_ascii_lowercase();
-    let is_near = |ours: &str| distance(&written, ours) <= MAX_SLIPS || ours.starts_with(&written);
+    let is_near = |ours: &str| distance(&written, ours) <= MAX_TYPOS || ours.starts_with(&written);
     // Custom resources of Kubernetes' own projects are in `x-k8s.io`.
     let is_slip = !written.ends_with(".x-k8s.io")
         && (["k8s.io", "kubernetes.io"].contains(&&*written)
@@ -103,7 +106,8 @@ fn is_foreign_group(group: &str) -> bool {
     group.contains('.') && !group.contains('/') && !is_slip
 }
 
-/// True if the profile serves the object's kind and version in our group, but Tollgate does not check that kind.
+/// True if the profile serves the object's kind and version in `resource.k8s.io`, but Tollgate does not check
+/// this kind.
 pub(super) fn is_unchecked(identity: &Identity<'_>, profile: &Profile) -> bool {
     let Identity::Ours { api_version, kind } = identity else { return false };
     let (group, version) = split_api_version(api_version);
@@ -123,15 +127,15 @@ fn removed_kind_advice(group: &str, kind: &str) -> Option<&'static str> {
     found.map(|(_, advice)| *advice)
 }
 
-/// Whether the kind of an admission request is one that Tollgate checks.
+/// Whether Tollgate checks the kind of an admission request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Ownership {
-    /// A kind and version we know.
-    Ours,
-    /// A kind of ours in a version we do not know: then we are the older party.
-    NewerThanUs,
-    /// Anything else.
-    NotOurs,
+pub(super) enum KindSupport {
+    /// A kind and version that Tollgate checks.
+    Supported,
+    /// A kind that Tollgate checks, in a version that is newer than this program.
+    NewerVersion,
+    /// Any other kind.
+    NotChecked,
 }
 
 /// Returns `apiVersion` and `kind` of an object as written; `None` if it has no such strings.
@@ -139,25 +143,25 @@ pub(super) fn type_names(object: Value<'_>) -> Option<(&str, &str)> {
     type_field(object, API_VERSION).ok().zip(type_field(object, KIND).ok())
 }
 
-/// Returns whether the request's kind and subresource are checked. A request without a kind counts as `Ours`, and is
-/// then judged by its object.
-pub(super) fn ownership_of(request: &Request<'_>) -> Ownership {
+/// Returns whether Tollgate checks the request's kind and subresource. A request without a kind counts as
+/// `Supported`; its object then determines the kind.
+pub(super) fn kind_support(request: &Request<'_>) -> KindSupport {
     let written = request.kind;
     if written.kind.is_empty() {
         return if matches!(request.sub_resource, "" | "status") {
-            Ownership::Ours
+            KindSupport::Supported
         } else {
-            Ownership::NotOurs
+            KindSupport::NotChecked
         };
     }
     if written.group == PolicyKind::GROUP && PolicyKind::parse(written.kind).is_some() {
         return match (request.sub_resource, written.version) {
-            ("", PolicyKind::VERSION) => Ownership::Ours,
-            ("", _) => Ownership::NewerThanUs,
-            _ => Ownership::NotOurs,
+            ("", PolicyKind::VERSION) => KindSupport::Supported,
+            ("", _) => KindSupport::NewerVersion,
+            _ => KindSupport::NotChecked,
         };
     }
-    let Some(kind) = ApiKind::of(written.group, written.kind) else { return Ownership::NotOurs };
+    let Some(kind) = ApiKind::of(written.group, written.kind) else { return KindSupport::NotChecked };
     let is_judged = match request.sub_resource {
         "" => true,
         "status" => kind.has_full_schema(),
@@ -170,15 +174,15 @@ pub(super) fn ownership_of(request: &Request<'_>) -> Ownership {
         None => Version::parse(written.version).is_some_and(|version| version != Version::V1alpha1),
     };
     match (is_judged, is_known) {
-        (true, true) => Ownership::Ours,
+        (true, true) => KindSupport::Supported,
         // Other versions of kinds that we know in part are the business of others.
-        (true, false) if kind.has_full_schema() => Ownership::NewerThanUs,
-        _ => Ownership::NotOurs,
+        (true, false) if kind.has_full_schema() => KindSupport::NewerVersion,
+        _ => KindSupport::NotChecked,
     }
 }
 
-/// Returns a finding if `request.kind` and the object, or old object, are of different kinds and either is ours. An API
-/// server never sends that; if it happens, nobody knows which kind will be stored.
+/// Returns a finding if the kinds of `request.kind` and the object or old object differ and Tollgate checks
+/// one of them. API servers never send such requests, and it is unknown which kind would be stored.
 pub(super) fn kind_mismatch(request: &Request<'_>) -> Option<Box<Finding>> {
     let old = request.old_object.filter(|_| request.operation == Operation::Update);
     let object = Some((request.object, "request.object"));
@@ -188,8 +192,8 @@ pub(super) fn kind_mismatch(request: &Request<'_>) -> Option<Box<Finding>> {
         .find_map(|(object, name)| kind_mismatch_of(object, request, name))
 }
 
-/// Returns a finding if `request.kind` and this object are of different kinds; `name` is the path of the object, for
-/// the message. `None` if either says nothing readable about its kind.
+/// Returns a finding if the kinds of `request.kind` and this object differ. `name` is the path of the object
+/// in the message. Returns `None` if either kind cannot be read.
 fn kind_mismatch_of(object: Value<'_>, request: &Request<'_>, name: &str) -> Option<Box<Finding>> {
     let requested = request.kind;
     if requested.kind.is_empty() || object.kind() != ValueKind::Object {
@@ -205,7 +209,7 @@ fn kind_mismatch_of(object: Value<'_>, request: &Request<'_>, name: &str) -> Opt
         return None;
     }
     let is_ours =
-        matches!(identify(object), Identity::Ours { .. }) || ownership_of(request) != Ownership::NotOurs;
+        matches!(identify(object), Identity::Ours { .. }) || kind_support(request) != KindSupport::NotChecked;
     let (field, value) = if kind == requested.kind { ("apiVersion", api_version) } else { ("kind", kind) };
     let separator = if requested.group.is_empty() { "" } else { "/" };
     let detail = format!(
@@ -379,7 +383,7 @@ fn missing_finding(field: &'static str, object: Value<'_>, profile: &Profile) ->
 /// with what to write instead.
 fn unserved_finding(api_version: &str, kind: &str, profile: &Profile, subresource: &str) -> Finding {
     let (written_group, written_version) = split_api_version(api_version);
-    let group = meant_group(written_group, kind);
+    let group = probable_group(written_group, kind);
     let served = served_versions(group, kind, profile);
     let (field, help) = if served.is_empty() {
         ("kind", unserved_kind(group, kind, profile))
@@ -414,7 +418,7 @@ fn served_versions(group: &str, kind: &str, profile: &Profile) -> Vec<String> {
     versions.iter().map(|version| format!("{prefix}{}", version.name())).collect()
 }
 
-/// Returns the text that says what to do about a kind that the profile serves in no version.
+/// Returns advice for a kind that the profile does not serve in any version.
 fn unserved_kind(group: &str, kind: &str, profile: &Profile) -> String {
     let known = kind_names_of(group);
     if let Some(advice) = removed_kind_advice(group, kind) {
@@ -437,9 +441,9 @@ fn unserved_kind(group: &str, kind: &str, profile: &Profile) -> String {
     }
 }
 
-/// Returns the written group if it is known or has such a kind (in any case); otherwise our own group, which was
-/// probably meant.
-fn meant_group<'g>(group: &'g str, kind: &str) -> &'g str {
+/// Returns the written group if it is known or contains such a kind (ignoring case). Otherwise returns
+/// `resource.k8s.io`, which was probably intended.
+fn probable_group<'g>(group: &'g str, kind: &str) -> &'g str {
     let has = |known: &ApiKind| known.group() == group && known.name().eq_ignore_ascii_case(kind);
     if ApiKind::is_known_group(group) || ApiKind::ALL.iter().any(has) { group } else { GROUP }
 }

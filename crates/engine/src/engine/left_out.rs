@@ -1,4 +1,4 @@
-//! How many findings were left out of a verdict, so that they are counted and still deny.
+//! Counts the findings that are omitted from a verdict, so that they still deny.
 
 use std::collections::BTreeMap;
 

@@ -1,19 +1,19 @@
-//! How much memory a decision takes, so that a server can reserve it before.
+//! Estimates the memory that a decision needs, so that a server can reserve it in advance.
 
-/// Bytes that findings and the labels of a namespace take, whatever the length of the body.
-const WORK_FLOOR: usize = 7 << 18;
+/// Bytes for findings and namespace labels, independent of the size of the body.
+const BASE_BYTES: usize = 7 << 18;
 /// Bytes of memory for each byte of a body with ordinary values.
-const WORK_FACTOR: usize = 8;
+const BYTES_PER_BODY_BYTE: usize = 8;
 /// Bytes of memory for each byte of a body that has a value for every two bytes.
-const DENSE_FACTOR: usize = 36;
-/// Most bytes that such a dense body takes: beyond a mebibyte, dense bodies are not evaluated.
-const DENSE_WORK: usize = 24 << 20;
+const BYTES_PER_DENSE_BODY_BYTE: usize = 36;
+/// Maximum memory for a dense body. Dense bodies of more than 1 MiB are not evaluated.
+const MAX_DENSE_BYTES: usize = 24 << 20;
 
-/// Returns the most bytes of memory that evaluating a body of that many bytes takes. `tests/engine/shapes.rs` measures
-/// it.
+/// Returns the maximum number of bytes needed to evaluate a body of `body` bytes. `tests/engine/shapes.rs`
+/// measures it.
 pub const fn memory_needed(body: usize) -> usize {
-    let plain = body.saturating_mul(WORK_FACTOR);
-    let dense = body.saturating_mul(DENSE_FACTOR);
-    let dense = if dense < DENSE_WORK { dense } else { DENSE_WORK };
-    WORK_FLOOR.saturating_add(if dense > plain { dense } else { plain })
+    let plain = body.saturating_mul(BYTES_PER_BODY_BYTE);
+    let dense = body.saturating_mul(BYTES_PER_DENSE_BODY_BYTE);
+    let dense = if dense < MAX_DENSE_BYTES { dense } else { MAX_DENSE_BYTES };
+    BASE_BYTES.saturating_add(if dense > plain { dense } else { plain })
 }

@@ -1,7 +1,7 @@
-//! What is known of namespaces: their labels, owned, so that it can outlive the text it was read from.
+//! Namespace labels, owned, so that they can outlive the text that they were read from.
 //!
-//! It is not a cluster: it is filled once and asked many times. What is not listed either has no labels (the list is
-//! complete) or is not known.
+//! They are loaded once and looked up many times, without a cluster. A namespace that is not listed has no labels if
+//! the list is complete; otherwise its labels are unknown.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::Labels;
 use tollgate_document::doc::{Builder, Doc, Syntax, Value};
 
-/// A source of namespace labels, implemented by the caller; the engine asks it at most once per request.
+/// A source of namespace labels, implemented by the caller. The engine calls it at most once per request.
 pub trait NamespaceLookup {
     /// Returns the labels of a namespace, or [`Labels::Unknown`].
     fn labels(&self, namespace: &str) -> Labels<'_>;
@@ -68,7 +68,8 @@ impl OwnedLabels {
 #[derive(Debug)]
 pub struct Namespaces {
     labels: BTreeMap<Box<str>, Doc<'static>>,
-    /// True if all namespaces are listed, so that one that is not has no labels; otherwise its labels are unknown.
+    /// True if all namespaces are listed, so that any other namespace has no labels. Otherwise the labels of
+    /// other namespaces are unknown.
     complete: bool,
 }
 

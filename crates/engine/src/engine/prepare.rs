@@ -1,4 +1,4 @@
-//! An object made ready as the server does before it validates: decoded, pruned, defaulted.
+//! Prepares an object as the API server does before validation: decodes it, drops unknown fields and sets defaults.
 //!
 //! Invariant: an object that needs no change is not copied; [`DefaultedObject::Same`] borrows the caller's document.
 
@@ -20,20 +20,20 @@ pub struct DecodedObject<'d> {
     given: Value<'d>,
     /// The document without the fields that the decoder drops; `None` if it drops none.
     changed: Option<Doc<'d>>,
-    /// Errors because of which the decoder refuses the object.
+    /// Errors because of which the decoder rejects the object.
     pub errors: Vec<DecodeError>,
     /// Errors that only a strict decoder reports.
     pub strict: Vec<DecodeError>,
-    /// How many further `errors` and `strict` errors are not listed.
+    /// Number of further `errors` and `strict` errors that are not listed.
     pub left_out: [usize; 2],
 }
 
-/// The document to judge, with defaults filled in.
+/// A document with defaults filled in.
 #[derive(Debug)]
 pub enum DefaultedObject<'p> {
-    /// The document as it was: there was nothing to fill in.
+    /// The original document, which needs no defaults.
     Same(Value<'p>),
-    /// A copy in which defaults were filled in.
+    /// A copy with defaults.
     Filled(Doc<'p>),
 }
 
@@ -50,8 +50,8 @@ impl<'d> DecodedObject<'d> {
         DecodedObject { kind, version, given: value, changed, errors, strict, left_out }
     }
 
-    /// Decodes a stored object, in the version that it states or else in `version`. Times with years that JSON cannot
-    /// express are not reported: the server stored them, so the update is not at fault.
+    /// Decodes a stored object in its own version, or else in `version`. Times with years that JSON cannot
+    /// represent are not reported, because the API server has already stored them.
     pub fn decode_stored(
         value: Value<'d>,
         kind: ApiKind,
@@ -116,8 +116,8 @@ pub(super) fn with_document<'o>(
     Object { written: object.written, ..Object::of(object.kind(), version, value) }
 }
 
-/// Calls `then` with the stored object as the new one is compared with it: with defaults, in the shape of `version`. The
-/// documents behind that view live only as long as the call.
+/// Calls `then` with the stored object as the new one is compared with it: with defaults, in the shape of
+/// `version`. The documents behind that view live only as long as the call.
 pub(super) fn with_stored<R>(
     old: Option<&DecodedObject<'_>>,
     version: Version,
@@ -138,8 +138,8 @@ pub(super) fn mark_as_old(mut error: DecodeError) -> DecodeError {
     error
 }
 
-/// True for an update that leaves the spec (or the status, where that is written) unchanged: such updates are always
-/// let through. Whether the object is being deleted does not matter, because controllers go on acting on its spec.
+/// True for an update that leaves the spec unchanged (for a status request: the status). Such updates are
+/// always admitted, even if the object is being deleted.
 pub(super) fn is_guarded(admission: &DecodedAttributes<'_>) -> bool {
     let Some(old) = admission.old_object.filter(|_| admission.operation == Operation::Update) else {
         return false;

@@ -1,10 +1,10 @@
-//! A decision in the API's words: status, causes, warnings, audit annotations.
+//! Writes a decision as an AdmissionReview response: status, causes, warnings, audit annotations.
 //!
-//! kubectl prints only the causes of a 422 and only the message of anything else, so both must stand on their own.
-//! The API server drops a warning with a control character and cuts long ones, so ours are short and have none.
+//! kubectl prints only the causes of a 422 and only the message of other codes, so both must be complete. The API
+//! server drops warnings with control characters and truncates long ones, so warnings are short and contain none.
 //!
-//! Invariant: warnings are at most [`WARNING_LENGTH`] characters, at most [`WARNINGS`] of them, the rest is counted;
-//! a response is at most [`MAX_RESPONSE_BYTES`] bytes of JSON, whatever the request, unless it is judged exactly.
+//! Invariant: there are at most [`MAX_WARNINGS`] warnings of at most [`MAX_WARNING_CHARS`] characters, and the others
+//! are counted. A response has at most [`MAX_RESPONSE_BYTES`] bytes of JSON, unless the engine is exact.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::iter;
@@ -16,29 +16,30 @@ use tollgate_api::review::{Cause, Details, Request, Response, Status};
 use tollgate_document::finding::{ErrorType, Finding, MessageStyle};
 use tollgate_formats::count::counted;
 
-/// Most characters of one warning.
-const WARNING_LENGTH: usize = 120;
-/// Most warnings of one response, including the one that counts the rest.
-const WARNINGS: usize = 8;
-/// Most characters of the first finding in the message of a 422: kubectl prints the causes, which are complete.
-const MESSAGE_LENGTH: usize = 400;
-/// Most bytes of all reasons in the message of a 403: kubectl prints nothing else.
-const REASONS_BYTES: usize = 32 << 10;
-/// Most bytes of a response, because an API server has to read, log and send it on.
+/// Maximum number of characters of one warning.
+const MAX_WARNING_CHARS: usize = 120;
+/// Maximum number of warnings of one response, including the one that counts the rest.
+const MAX_WARNINGS: usize = 8;
+/// Maximum number of characters of the first finding in the message of a 422: kubectl prints the causes,
+/// which are complete.
+const MAX_MESSAGE_CHARS: usize = 400;
+/// Maximum number of bytes of all reasons in the message of a 403: kubectl prints nothing else.
+const MAX_REASONS_BYTES: usize = 32 << 10;
+/// Maximum length in bytes of a response, because an API server has to read, log and send it on.
 const MAX_RESPONSE_BYTES: usize = 1 << 20;
 /// Bytes of a response that are reserved for everything but the causes.
-const REST: usize = 128 << 10;
-/// Most characters of a name in a response: no object has a longer one.
-const NAME_LENGTH: usize = 512;
-/// Most characters of an annotation.
-const ANNOTATION_LENGTH: usize = 4 << 10;
+const BYTES_BESIDES_CAUSES: usize = 128 << 10;
+/// Maximum number of characters of a name in a response: no object has a longer one.
+const MAX_NAME_CHARS: usize = 512;
+/// Maximum number of characters of an annotation.
+const MAX_ANNOTATION_CHARS: usize = 4 << 10;
 
 /// Returns the response to a request: a patch, a denial, or an admission with warnings.
 pub fn respond(engine: &Engine, request: &Request<'_>, decision: &Decision) -> Response {
     if !decision.edits.is_empty() {
         let patch = fill::json_patch(&decision.edits);
         // In base64, four bytes for three.
-        if patch.len() / 3 * 4 <= MAX_RESPONSE_BYTES - REST {
+        if patch.len() / 3 * 4 <= MAX_RESPONSE_BYTES - BYTES_BESIDES_CAUSES {
             let mut response = Response::patched(request.uid, &patch);
             response.warnings.extend(restored_warning(decision.put_back));
             return response;
@@ -61,7 +62,7 @@ pub fn respond(engine: &Engine, request: &Request<'_>, decision: &Decision) -> R
         let kind = request.kind;
         let text =
             format!("not checked: Tollgate does not support {}/{} {}", kind.group, kind.version, kind.kind);
-        response.warnings.push(shortened(&without_control_characters(&text), WARNING_LENGTH));
+        response.warnings.push(shortened(&without_control_characters(&text), MAX_WARNING_CHARS));
     }
     response.audit_annotations = annotations(engine, findings);
     if let Some(age) = decision.age {
@@ -96,9 +97,9 @@ fn denial_status(
     first: &Diagnostic,
     denials: &[&Diagnostic],
 ) -> Status {
-    let name = &*shortened(name_of(request), NAME_LENGTH);
+    let name = &*shortened(name_of(request), MAX_NAME_CHARS);
     let (group, kind) =
-        (shortened(request.kind.group, NAME_LENGTH), &*shortened(request.kind.kind, NAME_LENGTH));
+        (shortened(request.kind.group, MAX_NAME_CHARS), &*shortened(request.kind.kind, MAX_NAME_CHARS));
     let only_policy = denials.iter().all(|diagnostic| diagnostic.origin == Origin::Policy);
     // A policy that cannot be judged is an error of ours, not of the object.
     let undecided =
@@ -126,7 +127,7 @@ fn denial_status(
             0 | 1 => String::new(),
             count => format!(" (and {} more)", count - 1),
         };
-        format!("{subject} {verdict}: {}{rest}", shortened(&first.to_string(), MESSAGE_LENGTH))
+        format!("{subject} {verdict}: {}{rest}", shortened(&first.to_string(), MAX_MESSAGE_CHARS))
     };
     let causes = causes(engine, denials);
     let details = Details { name: name.into(), group: group.into(), kind: kind.into(), causes };
@@ -134,14 +135,14 @@ fn denial_status(
 }
 
 /// Returns the denials as text: the first follows the subject, each other one is on its own line. Those beyond
-/// [`REASONS_BYTES`] are only counted.
+/// [`MAX_REASONS_BYTES`] are only counted.
 fn joined_reasons(denials: &[&Diagnostic]) -> String {
     let mut text = String::new();
     let mut said = 0;
     for diagnostic in denials {
         let reason = without_control_characters(&diagnostic.to_string());
         // Whole reasons or none; but one is always there.
-        if !text.is_empty() && text.len() + reason.len() > REASONS_BYTES {
+        if !text.is_empty() && text.len() + reason.len() > MAX_REASONS_BYTES {
             break;
         }
         let separator = if text.is_empty() { "" } else { "\n- " };
@@ -155,14 +156,14 @@ fn joined_reasons(denials: &[&Diagnostic]) -> String {
     }
 }
 
-/// Returns the number of findings, including those that were left out of the verdict.
+/// Returns the number of findings, including those that were omitted from the verdict.
 fn finding_count(denials: &[&Diagnostic]) -> usize {
     denials.iter().map(|diagnostic| diagnostic.finding.left_out_count().max(1)).sum()
 }
 
-/// Returns as many causes as a response holds; if some do not fit, the last cause states how many.
+/// Returns the causes that fit into a response. If some are omitted, the last cause states how many.
 fn causes(engine: &Engine, denials: &[&Diagnostic]) -> Vec<Cause> {
-    let mut bytes_left = if engine.exact { usize::MAX } else { MAX_RESPONSE_BYTES - REST };
+    let mut bytes_left = if engine.exact { usize::MAX } else { MAX_RESPONSE_BYTES - BYTES_BESIDES_CAUSES };
     let mut causes = Vec::new();
     let mut left_out = 0;
     for diagnostic in denials {
@@ -211,8 +212,8 @@ fn cause(engine: &Engine, diagnostic: &Diagnostic) -> Cause {
     Cause { reason: finding.kind.cause(), message, field: finding.field() }
 }
 
-/// Returns the findings as distinct warnings, at most [`WARNINGS`], and then the advice of policies as far as there is
-/// room.
+/// Returns the findings as distinct warnings, at most [`MAX_WARNINGS`], and then the advice of policies as
+/// far as there is room.
 fn warnings<'f>(findings: impl Iterator<Item = &'f Diagnostic> + Clone, is_admitted: bool) -> Vec<String> {
     let mut seen: HashSet<String> = HashSet::new();
     let mut all: Vec<String> = Vec::new();
@@ -220,23 +221,23 @@ fn warnings<'f>(findings: impl Iterator<Item = &'f Diagnostic> + Clone, is_admit
         let Warning { text, omits_time } = warning(diagnostic, is_admitted);
         let time = diagnostic.finding.denied_from.as_deref().filter(|_| omits_time);
         let when = time.zip(diagnostic.policy.as_deref()).map(|(time, policy)| {
-            shortened(&format!("will be denied from {time}: violations of {policy}"), WARNING_LENGTH)
+            shortened(&format!("will be denied from {time}: violations of {policy}"), MAX_WARNING_CHARS)
         });
         for text in iter::once(text).chain(when) {
-            if seen.insert(text.clone()) && all.len() < WARNINGS {
+            if seen.insert(text.clone()) && all.len() < MAX_WARNINGS {
                 all.push(text);
             }
         }
     }
-    if seen.len() > WARNINGS {
-        let rest = seen.len() - (WARNINGS - 1);
-        all.truncate(WARNINGS - 1);
+    if seen.len() > MAX_WARNINGS {
+        let rest = seen.len() - (MAX_WARNINGS - 1);
+        all.truncate(MAX_WARNINGS - 1);
         all.push(format!("{rest} more warnings; run `tollgate validate` to see all of them"));
     }
     // Why a policy says so and whom to ask, once for each policy and reason, as far as there is room.
     for advice in findings.filter_map(|diagnostic| diagnostic.finding.advice.as_deref()) {
-        let text = shortened(&without_control_characters(advice), WARNING_LENGTH);
-        if all.len() < WARNINGS && seen.insert(text.clone()) {
+        let text = shortened(&without_control_characters(advice), MAX_WARNING_CHARS);
+        if all.len() < MAX_WARNINGS && seen.insert(text.clone()) {
             all.push(text);
         }
     }
@@ -272,12 +273,12 @@ fn warning(diagnostic: &Diagnostic, is_admitted: bool) -> Warning {
     let mut omits_time = finding.denied_from.is_some();
     if let (Some(time), Some(short), true) = (&finding.denied_from, &finding.short, is_admitted) {
         let later = format!(", will be denied from {time}");
-        let max_chars = WARNING_LENGTH.saturating_sub(later.chars().count());
+        let max_chars = MAX_WARNING_CHARS.saturating_sub(later.chars().count());
         if with_field(short, max_chars).chars().count() <= max_chars {
             (tail, omits_time) = (later, false);
         }
     }
-    let max_chars = WARNING_LENGTH.saturating_sub(tail.chars().count());
+    let max_chars = MAX_WARNING_CHARS.saturating_sub(tail.chars().count());
     // The type of error says little beside the words of the server.
     let is_upstream = diagnostic.origin.message_style() == MessageStyle::ApiServer;
     let detail = if is_upstream && !finding.detail.is_empty() {
@@ -294,8 +295,8 @@ fn warning(diagnostic: &Diagnostic, is_admitted: bool) -> Warning {
     Warning { text: format!("{text}{tail}"), omits_time }
 }
 
-/// Returns as many of the last parts of a path as fit into `limit` characters, but at least one; `...` stands for the
-/// rest.
+/// Returns the last segments of a path that fit into `limit` characters, at least one, preceded by `...` if
+/// segments are omitted.
 fn last_parts(field: &str, limit: usize) -> String {
     if field.chars().count() <= limit {
         return field.to_owned();
@@ -342,13 +343,13 @@ fn annotations(engine: &Engine, findings: &[Diagnostic]) -> BTreeMap<&'static st
     }
     let impact = findings.iter().find(|diagnostic| diagnostic.finding.rule == TAINT_RULE_IMPACT);
     if let Some(diagnostic) = impact {
-        annotations.insert("impact", shortened(&diagnostic.finding.detail, ANNOTATION_LENGTH));
+        annotations.insert("impact", shortened(&diagnostic.finding.detail, MAX_ANNOTATION_CHARS));
     }
     let policies: BTreeSet<&str> =
         findings.iter().filter_map(|diagnostic| diagnostic.policy.as_deref()).collect();
     if !policies.is_empty() {
         let all = policies.into_iter().collect::<Vec<_>>().join(", ");
-        annotations.insert("policies", shortened(&all, ANNOTATION_LENGTH));
+        annotations.insert("policies", shortened(&all, MAX_ANNOTATION_CHARS));
     }
     if !engine.policies.is_empty() {
         annotations.insert("policy-digest", engine.policies.digest().to_owned());

@@ -18,7 +18,7 @@ use tollgate_api::profile::Profile;
 /// Computes the impact of a change, with a reason for every pod.
 pub fn assess<'s>(query: ImpactQuery<'s>) -> Impact<'s> {
     let assessment = Assessment::new(query);
-    let found = assessment.search();
+    let found = assessment.find_affected();
     let now = eviction::unix_nanos(query.at);
     let mut pods: Vec<AssessedPod<'s>> = Vec::with_capacity(found.pods.len());
     pods.extend(found.pods.iter().filter_map(|slot| assessment.pod_impact(*slot, now)));
@@ -31,7 +31,7 @@ pub fn assess<'s>(query: ImpactQuery<'s>) -> Impact<'s> {
     let pods: Vec<PodImpact<'s>> = pods.into_iter().map(|assessed| assessed.pod).collect();
     let counts =
         ImpactCounts { published: found.published, allocated: found.allocated, ..count_pending(&pods) };
-    let namespaces = namespaces(pods.iter().filter(|pod| pod.outcome.is_evicted()));
+    let namespaces = distinct_namespaces(pods.iter().filter(|pod| pod.outcome.is_evicted()));
     let condition = match query.change {
         ProposedChange::Rule(rule) if query.profile.rule_status => {
             Some(first_condition(&rule.taint.effect, counts, is_upper_bound))
@@ -53,7 +53,7 @@ pub fn assess<'s>(query: ImpactQuery<'s>) -> Impact<'s> {
 pub fn count(query: ImpactQuery<'_>) -> ImpactCounts {
     let assessment =
         Assessment { checks_listing: query.profile.rules_act_through_slices, ..Assessment::new(query) };
-    let found = assessment.search();
+    let found = assessment.find_affected();
     let mut counts =
         ImpactCounts { published: found.published, allocated: found.allocated, ..ImpactCounts::default() };
     let mut namespaces: Vec<&str> = Vec::new();
@@ -71,7 +71,7 @@ pub fn count(query: ImpactQuery<'_>) -> ImpactCounts {
     counts
 }
 
-/// The impact on a pod, with what decides when it is evicted.
+/// The impact on a pod, and the data that determines when it is evicted.
 struct AssessedPod<'s> {
     when: UnixNanos,
     pod: PodImpact<'s>,
@@ -85,13 +85,13 @@ struct AssessedPod<'s> {
 /// Sorts pods in order of eviction, then by name. The keys are computed first, because pods are large.
 fn sort_by_eviction(pods: &mut [AssessedPod<'_>]) {
     pods.sort_by_cached_key(|AssessedPod { when, pod, .. }| {
-        (rank(pod.outcome), *when, pod.namespace, pod.name)
+        (outcome_rank(pod.outcome), *when, pod.namespace, pod.name)
     });
 }
 
-/// Returns the sort key of an outcome: evicted pods come first, then those that tolerate the taint, then unaffected
-/// ones.
-fn rank(outcome: PodOutcome) -> u8 {
+/// Returns the sort key of an outcome: first evicted pods, then pods that tolerate the taint, then unaffected
+/// pods.
+fn outcome_rank(outcome: PodOutcome) -> u8 {
     match outcome {
         PodOutcome::EvictedNow | PodOutcome::EvictedAt(_) => 0,
         PodOutcome::Tolerated => 1,
@@ -102,12 +102,12 @@ fn rank(outcome: PodOutcome) -> u8 {
 /// Counts the pods, and their namespaces, that the controller would count as pending if the taint were NoExecute.
 fn count_pending(pods: &[PodImpact<'_>]) -> ImpactCounts {
     let pending = pods.iter().filter(|pod| pod.is_pending);
-    let namespaces = namespaces(pending.clone()).len();
+    let namespaces = distinct_namespaces(pending.clone()).len();
     ImpactCounts { pods: pending.count(), namespaces, ..ImpactCounts::default() }
 }
 
 /// Returns the namespaces of some pods, each once, sorted by name.
-fn namespaces<'i, 's: 'i>(pods: impl Iterator<Item = &'i PodImpact<'s>>) -> Vec<&'s str> {
+fn distinct_namespaces<'i, 's: 'i>(pods: impl Iterator<Item = &'i PodImpact<'s>>) -> Vec<&'s str> {
     let mut namespaces: Vec<&str> = pods.map(|pod| pod.namespace).collect();
     // Pods of one namespace mostly follow each other, so few names are left to sort.
     namespaces.dedup();
@@ -126,7 +126,7 @@ struct AffectedObjects {
     pods: Vec<Slot>,
 }
 
-/// A query prepared for the search.
+/// An impact query, prepared for the search.
 struct Assessment<'s> {
     query: ImpactQuery<'s>,
     snapshot: &'s Snapshot,
@@ -168,7 +168,7 @@ impl<'s> Assessment<'s> {
     }
 
     /// Finds the devices that the change affects, and the claims and pods that use them.
-    fn search(&self) -> AffectedObjects {
+    fn find_affected(&self) -> AffectedObjects {
         let mut found = AffectedObjects::default();
         let mut visited = Visited { claims: vec![false; self.snapshot.claims().len()], pods: Vec::new() };
         visited.pods.resize(self.snapshot.pods().len(), false);

@@ -7,7 +7,7 @@ use super::{Impact, Snapshot};
 pub struct ViolatedBudget<'s> {
     pub namespace: &'s str,
     pub name: &'s str,
-    /// Number of evictions beyond those it allows.
+    /// Number of evictions that exceed the budget.
     pub violated_by: usize,
 }
 
@@ -20,7 +20,11 @@ pub fn violated_budgets<'s>(snapshot: &'s Snapshot, impact: &Impact<'s>) -> Vec<
         let namespace = pods.first().map_or("", |pod| pod.namespace);
         for budget in snapshot.budgets(namespace) {
             let Some(selector) = &budget.selector else { continue };
-            let covered = pods.iter().filter(|pod| selector.matches(&pod.record.labels)).count();
+            let covered = pods.iter().filter(|pod| {
+                let label = |key: &str| pod.record.labels.iter().find(|(name, _)| **name == *key);
+                selector.iter().all(|wanted| wanted.holds(label(&wanted.key).map(|(_, value)| &**value)))
+            });
+            let covered = covered.count();
             let allowed = usize::try_from(budget.allowed).unwrap_or_default();
             if covered > allowed {
                 violated.push(ViolatedBudget {

@@ -3,11 +3,11 @@
 /// The condition `EvictionInProgress` as the controller first writes it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RuleCondition {
-    /// `True` or `False`
+    /// Status of the condition: `True` or `False`.
     pub status: &'static str,
-    /// The machine-readable reason, one word.
+    /// Machine-readable reason, in one word.
     pub reason: &'static str,
-    /// The message for people; can be empty.
+    /// Message for users; can be empty.
     pub message: String,
 }
 
@@ -27,8 +27,8 @@ pub struct ImpactCounts {
     pub namespaces: usize,
 }
 
-/// Returns the first condition of a rule with that effect; `counts` are those of the rule as if it were NoExecute. If
-/// they are upper bounds, the message says so, although the controller itself knows the exact numbers.
+/// Returns the first condition that the controller writes for a rule with this effect. `counts` are computed
+/// as if the effect were NoExecute. If they are upper bounds, the message says so.
 // upstream v1.36 Controller.maybeUpdateRuleStatus
 pub(super) fn first_condition(effect: &str, counts: ImpactCounts, are_upper_bounds: bool) -> RuleCondition {
     let counted = |count: usize, one: &str, many: &str| {

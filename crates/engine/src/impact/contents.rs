@@ -1,4 +1,4 @@
-//! What a snapshot contains, kind by kind: how many objects, and their names.
+//! The contents of a snapshot by kind: the number of objects and their names.
 
 use std::collections::BTreeMap;
 

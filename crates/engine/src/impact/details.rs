@@ -1,8 +1,8 @@
-//! What a snapshot can store of devices besides their names and taints: attributes, for rules that select by class or
-//! expression, and the shared counters that devices consume, for partitions.
+//! Optional data about devices in a snapshot: attributes, for rules that select by class or expression, and consumed
+//! shared counters, for partitions.
 //!
-//! Most of a ResourceSlice is attributes, and few rules need them, so a snapshot stores them only if its owner asks for
-//! them. The webhook does not.
+//! Most of a ResourceSlice is attributes, and few rules need them, so a snapshot stores them only on request. The
+//! webhook does not request them.
 
 use super::interner::StringInterner;
 use super::read::{self, UnreadableObject};
@@ -11,7 +11,7 @@ use tollgate_api::profile::{ApiKind, Version};
 use tollgate_api::view::{self, DeviceBody, SliceSpec, View as _};
 use tollgate_document::doc::{NameSet, Value};
 
-/// Which details of devices a snapshot stores.
+/// The optional device data that a snapshot stores.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct DeviceDetails {
     /// Attributes and capacities of devices, and DeviceClasses: what `deviceClassName` and `selectors` are evaluated

@@ -1,5 +1,5 @@
-//! What to know about a forecast: where the scheduler and the eviction controller disagree about this change, and why it
-//! selects nothing. One sentence each.
+//! Notes about an impact: where the scheduler and the eviction controller treat the change differently, and why it
+//! selects no devices. One sentence each.
 
 use super::assess::{entry_or_all, selected_pools};
 use super::record::{AllocatedDevice, ClassSelection, Rule, Taint, Toleration};
@@ -11,50 +11,50 @@ use tollgate_formats::count::counted;
 
 /// Returns one sentence for each thing to know about a forecast, most far-reaching first; empty if there is nothing.
 pub fn differences(query: ImpactQuery<'_>, impact: &Impact<'_>) -> Vec<String> {
-    let mut said = Vec::new();
+    let mut sentences = Vec::new();
     let not_evaluated = impact.is_upper_bound.then(|| {
         "deviceClassName and selectors are not evaluated, so the numbers are upper bounds".to_owned()
     });
     let rule = match query.change {
         ProposedChange::Rule(rule) => rule,
         ProposedChange::Slice(slice) => {
-            said.extend(not_evaluated);
-            said.extend(partitions::sentence(query, &impact.partitions));
-            note_ineffective_tolerations(query, tainted_by_slice(query, &slice.name), &mut said);
-            note_replacements(impact, &mut said);
-            return said;
+            sentences.extend(not_evaluated);
+            sentences.extend(partitions::sentence(query, &impact.partitions));
+            note_ineffective_tolerations(query, tainted_by_slice(query, &slice.name), &mut sentences);
+            note_replacements(impact, &mut sentences);
+            return sentences;
         }
     };
-    note_missing_selector(query, rule, &mut said);
-    note_unmatched_selector(query, rule, impact, &mut said);
-    said.extend(not_evaluated);
-    said.extend_from_slice(impact.selections.notes(rule));
-    said.extend(partitions::sentence(query, &impact.partitions));
+    note_missing_selector(query, rule, &mut sentences);
+    note_unmatched_selector(query, rule, impact, &mut sentences);
+    sentences.extend(not_evaluated);
+    sentences.extend_from_slice(impact.selections.notes(rule));
+    sentences.extend(partitions::sentence(query, &impact.partitions));
     if rule.selector.as_ref().is_some_and(|selector| selector.by_class == ClassSelection::Dropped) {
-        said.push(format!(
+        sentences.push(format!(
             "{} drops deviceClassName and selectors, so the rule selects devices by the remaining criteria only",
             query.profile.name
         ));
     }
     if rule.taint.evicts() || &*rule.taint.effect == "None" {
         let tainted = tainted_by_rule(query, rule, &impact.selections);
-        note_ineffective_tolerations(query, tainted, &mut said);
+        note_ineffective_tolerations(query, tainted, &mut sentences);
         if impact.unlisted > 0 {
             let (is, it) = if impact.unlisted == 1 { ("is", "it") } else { ("are", "them") };
-            said.push(format!(
+            sentences.push(format!(
                 "{}{} {is} not in any ResourceSlice; the scheduler is not aware of {it}, but the eviction controller still evicts the pods",
                 impact.hedge(),
                 counted(impact.unlisted, "allocated device"),
             ));
         }
     }
-    note_replacements(impact, &mut said);
-    said
+    note_replacements(impact, &mut sentences);
+    sentences
 }
 
-/// Adds a sentence if evicted pods that tolerate the taint for a limited time will be replaced: the scheduler ignores
-/// tolerationSeconds and may place a replacement on the device, where it is evicted at once because its time is over.
-fn note_replacements(impact: &Impact<'_>, said: &mut Vec<String>) {
+/// Adds a sentence if pods that tolerate the taint for a limited time are evicted and replaced. The scheduler
+/// ignores tolerationSeconds, so a replacement may get the same device and be evicted immediately.
+fn note_replacements(impact: &Impact<'_>, sentences: &mut Vec<String>) {
     let come_back = impact
         .pods
         .iter()
@@ -71,7 +71,7 @@ fn note_replacements(impact: &Impact<'_>, said: &mut Vec<String>) {
             )
         }
     };
-    said.push(format!(
+    sentences.push(format!(
         "{replacements} then evicted immediately, because tolerationSeconds counts from timeAdded; to prevent this, \
          also create a rule with effect NoSchedule and a key that these pods do not tolerate"
     ));
@@ -79,14 +79,14 @@ fn note_replacements(impact: &Impact<'_>, said: &mut Vec<String>) {
 
 /// Adds a sentence if the rule has no selector, saying which devices the scheduler and the eviction controller then
 /// apply it to.
-fn note_missing_selector(query: ImpactQuery<'_>, rule: &Rule, said: &mut Vec<String>) {
+fn note_missing_selector(query: ImpactQuery<'_>, rule: &Rule, sentences: &mut Vec<String>) {
     if rule.selector.is_some() || &*rule.taint.effect == "None" {
         return;
     }
     let devices = query.snapshot.device_count();
     let (schedules, evicts) =
         (query.profile.allocation.rule_without_selector_taints_all, query.profile.missing_selector_evicts);
-    said.push(match (schedules, evicts) {
+    sentences.push(match (schedules, evicts) {
         (true, true) => {
             format!("the selector is missing: the scheduler and the eviction controller apply the rule to all {devices} devices")
         }
@@ -100,11 +100,17 @@ fn note_missing_selector(query: ImpactQuery<'_>, rule: &Rule, said: &mut Vec<Str
 }
 
 /// Adds a sentence that names the first name of the selector that no device has, if the rule selects no devices.
-fn note_unmatched_selector(query: ImpactQuery<'_>, rule: &Rule, impact: &Impact<'_>, said: &mut Vec<String>) {
+fn note_unmatched_selector(
+    query: ImpactQuery<'_>,
+    rule: &Rule,
+    impact: &Impact<'_>,
+    sentences: &mut Vec<String>,
+) {
     let selects_nothing = impact.counts.published == 0 && impact.counts.allocated == 0;
     // Without slices, nothing can be said about names; a dump that lacks them is reported as incomplete.
     if selects_nothing && query.snapshot.device_count() > 0 {
-        said.extend(rule.selector.as_ref().and_then(|selector| unmatched::reason(selector, query.snapshot)));
+        sentences
+            .extend(rule.selector.as_ref().and_then(|selector| unmatched::reason(selector, query.snapshot)));
     }
 }
 
@@ -113,7 +119,7 @@ fn note_unmatched_selector(query: ImpactQuery<'_>, rule: &Rule, impact: &Impact<
 fn note_ineffective_tolerations<'s>(
     query: ImpactQuery<'s>,
     tainted: impl Iterator<Item = TaintedDevice<'s>>,
-    said: &mut Vec<String>,
+    sentences: &mut Vec<String>,
 ) {
     let (mut no_effect, mut not_copied, mut overflow) =
         (ClaimTally::new(), ClaimTally::new(), ClaimTally::new());
@@ -137,7 +143,7 @@ fn note_ineffective_tolerations<'s>(
             overflow.add(slot);
         }
     }
-    no_effect.push_sentence(query, said, |claims| {
+    no_effect.push_sentence(query, sentences, |claims| {
         format!("{claims} without an effect; the scheduler accepts such a toleration, but the eviction controller does not")
     });
     let why = if query.profile.copies_tolerations {
@@ -148,13 +154,13 @@ fn note_ineffective_tolerations<'s>(
             query.profile.name
         )
     };
-    not_copied.push_sentence(query, said, |claims| format!("{claims} in the request, but {why}"));
-    overflow.push_sentence(query, said, |claims| {
+    not_copied.push_sentence(query, sentences, |claims| format!("{claims} in the request, but {why}"));
+    overflow.push_sentence(query, sentences, |claims| {
         format!("{claims} for more than {MAX_SECONDS} seconds, which overflows in the eviction controller")
     });
 }
 
-/// The most seconds whose nanoseconds fit 64 bits.
+/// Maximum number of seconds whose nanoseconds fit into 64 bits.
 const MAX_SECONDS: i64 = i64::MAX / 1_000_000_000;
 
 /// An allocated device, the slot of the claim that has it, and a taint that the change puts on it.
@@ -217,7 +223,7 @@ fn tainted_by_rule<'s>(
     })
 }
 
-/// A list of claims that have something in common.
+/// Claims to which the same note applies.
 struct ClaimTally {
     claims: Vec<Slot>,
 }
@@ -238,7 +244,7 @@ impl ClaimTally {
     fn push_sentence(
         &self,
         query: ImpactQuery<'_>,
-        said: &mut Vec<String>,
+        sentences: &mut Vec<String>,
         sentence: impl Fn(String) -> String,
     ) {
         let names = self.claims.iter().filter_map(|slot| query.snapshot.claims().key(*slot));
@@ -250,6 +256,6 @@ impl ClaimTally {
                 format!("claim {namespace}/{name} and {others} tolerate the taint")
             }
         };
-        said.push(sentence(claims));
+        sentences.push(sentence(claims));
     }
 }

@@ -1,9 +1,9 @@
 //! When a pod is evicted: the arithmetic of the eviction controller.
 //!
-//! A toleration counts only if its own effect is NoExecute; by the words of the drafts also if it has none, and then its
-//! seconds are ignored. Of those that match, one without seconds means forever,
-//! otherwise the smallest wins; seconds are multiplied in 64 bits, so a large number wraps around into the past. The
-//! earliest taint of any device decides for a claim, the earliest claim for a pod.
+//! A toleration counts only if its own effect is NoExecute; by the words of the drafts also if it has none, and then
+//! its seconds are ignored. Of those that match, one without seconds means forever, otherwise the smallest wins;
+//! seconds are multiplied in 64 bits, so a large number wraps around into the past. The earliest taint of any device
+//! decides for a claim, the earliest claim for a pod.
 
 use super::kinds::SnapshotKind;
 use super::record::{AllocatedDevice, Claim, ClaimSource, Pod, Rule, Slice, Taint, TaintPatch, Toleration};
@@ -32,14 +32,14 @@ pub(super) fn from_unix_nanos(nanos: UnixNanos) -> Timestamp {
     Timestamp { seconds: nanos.div_euclid(second) as i64, nanos: nanos.rem_euclid(second) as u32 }
 }
 
-/// Whether, and for how long, an allocated device's tolerations tolerate a taint.
+/// How long an allocated device's tolerations tolerate a taint.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Tolerance<'s> {
-    /// No toleration that counts matches it.
+    /// No effective toleration matches the taint.
     No,
-    /// Tolerated for so many seconds.
+    /// The toleration tolerates the taint for this number of seconds.
     For(&'s Toleration, i64),
-    /// Tolerated forever.
+    /// The toleration tolerates the taint without a time limit.
     Forever(&'s Toleration),
 }
 
@@ -82,7 +82,7 @@ pub(super) fn eviction_time(taint: &Taint, tolerance: Tolerance<'_>) -> Option<U
     }
 }
 
-/// Where a taint comes from.
+/// The object that contains a taint.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TaintSource<'s> {
     /// A DeviceTaintRule.
@@ -104,7 +104,7 @@ impl TaintSource<'_> {
     }
 }
 
-/// One taint on one allocated device, and whether it is tolerated.
+/// A taint on an allocated device, and how long it is tolerated.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TaintOnDevice<'s> {
     pub(super) source: TaintSource<'s>,
@@ -158,8 +158,8 @@ pub(super) struct RulesInForce<'a, 's> {
     pub(super) selections: &'a ClassSelections<'s>,
 }
 
-/// Calls `visit` for every taint that could evict the users of an allocated device: first those of slices, then those
-/// of rules.
+/// Calls `visit` for every taint that could evict the pods that use an allocated device: first the taints of
+/// slices, then those of rules.
 pub(super) fn visit_taints<'s>(
     snapshot: &'s Snapshot,
     in_force: RulesInForce<'_, 's>,
@@ -232,18 +232,18 @@ impl Snapshot {
     }
 }
 
-/// Why a pod that uses a claim is not evicted with it.
+/// Why the controller does not evict a pod because of a claim.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum NotEvicted {
-    /// It is not scheduled yet.
+    /// The pod is not scheduled yet.
     NotScheduled,
     /// The claim was made for another pod.
     NotItsClaim,
     /// The claim is not reserved for it.
     NotReserved,
-    /// It uses the claim through an extended resource, which the controller ignores.
+    /// The pod uses the claim through an extended resource, which the controller ignores.
     ExtendedResource,
-    /// It is being deleted already.
+    /// The pod is already being deleted.
     Deleting,
 }
 

@@ -1,7 +1,7 @@
-//! The fields that impact reads, by kind: whoever gets objects from an API server need not read the others.
+//! The fields of each kind that impact reads. Other fields need not be kept when objects are read from an API server.
 //!
-//! A list of what is left out for kinds with a schema, so that whatever a release adds is still checked; a list of what is
-//! kept for all others. Labels are kept where PodDisruptionBudgets select by them.
+//! For kinds with a schema, the omitted fields are listed, so that new fields of a release are still checked; for
+//! other kinds, the kept fields are listed. Labels are kept where PodDisruptionBudgets select by them.
 
 use super::details::DeviceDetails;
 use super::kinds::SnapshotKind;
@@ -114,8 +114,8 @@ impl SnapshotKind {
         }
     }
 
-    /// Returns the most keys and values of one object that are kept, so that whoever creates an object cannot make it
-    /// take any amount of memory.
+    /// Returns the maximum number of keys and values that are kept of one object, which limits the memory
+    /// that an object can use.
     pub const fn max_nodes(self) -> usize {
         match self {
             // 128 devices with their taints and nodes; drivers write them.

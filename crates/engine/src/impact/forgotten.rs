@@ -1,8 +1,7 @@
-//! DeviceTaintRules that were probably forgotten: expired ones, and those that nobody owns.
+//! DeviceTaintRules that were probably forgotten: expired ones, and those without an owner.
 //!
-//! A rule of effect None keeps no device from being used, so it is not reported. Devices that a claim holds are in use,
-//! whatever taints them; the other devices of a rule are idle because of it, unless another rule or their driver taints
-//! them as well.
+//! A rule with effect None does not block devices, so it is not reported. Devices that a claim holds are in use; the
+//! other devices of a rule are idle because of it, unless another rule or their driver taints them as well.
 
 use super::details::is_blocking_effect;
 use super::record::Rule;
@@ -12,15 +11,15 @@ use tollgate_formats::gotime::Timestamp;
 /// A rule that was probably forgotten.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ForgottenRule<'s> {
-    /// Its name.
+    /// Name of the rule.
     pub name: &'s str,
-    /// When it expired; `None` if it has not.
+    /// The time at which the rule expired; `None` if it has not.
     pub expired_at: Option<Timestamp>,
     /// True if it has no owner.
     pub is_ownerless: bool,
-    /// Published devices that it selects.
+    /// Number of published devices that the rule selects.
     pub devices: usize,
-    /// Those of them that no claim holds.
+    /// Number of these devices that no claim holds.
     pub idle: usize,
     /// True if it also selects by class or expression, so that the numbers are upper bounds.
     pub is_upper_bound: bool,
@@ -52,8 +51,8 @@ impl Snapshot {
         (expired, rules().filter(|rule| !rule.has_owner).count())
     }
 
-    /// Returns the number of published devices that a rule selects, and of those that no claim holds. The scheduler
-    /// takes a rule without a selector to select every device.
+    /// Returns the number of published devices that a rule selects, and how many of them no claim holds. A
+    /// rule without a selector selects every device, as in the scheduler.
     fn count_devices(&self, rule: &Rule) -> (usize, usize) {
         let selector = rule.selector.clone().unwrap_or_default();
         let (mut devices, mut idle) = (0, 0);

@@ -10,10 +10,10 @@ use std::sync::Arc;
 
 use foldhash::fast::RandomState;
 
-use super::cost::STRING;
+use super::cost::STRING_OVERHEAD_BYTES;
 use super::record::Toleration;
 
-/// A string that many records share.
+/// A string that several records share.
 pub(super) type InternedStr = Arc<str>;
 
 /// Interns strings. Not `Clone`: two interners would keep each other's strings alive.
@@ -24,7 +24,7 @@ pub(super) struct StringInterner {
     sweep_at: usize,
     /// Direct-mapped cache of recent strings: effects, drivers and keys repeat and are found here without hashing.
     recent: Vec<InternedStr>,
-    /// Bytes of all strings that were ever new.
+    /// Total size in bytes of all strings that were added.
     added: usize,
     /// Buffer for joined strings.
     scratch: String,
@@ -77,7 +77,7 @@ impl StringInterner {
             self.sweep();
         }
         let name = InternedStr::from(text);
-        self.added = self.added.wrapping_add(text.len() + STRING);
+        self.added = self.added.wrapping_add(text.len() + STRING_OVERHEAD_BYTES);
         self.known.insert(InternedStr::clone(&name));
         name
     }

@@ -5,24 +5,24 @@ use tollgate_api::profile::Version;
 /// The kinds of objects that a snapshot stores.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum SnapshotKind {
-    /// ResourceSlice
+    /// ResourceSlices.
     Slice,
-    /// ResourceClaim
+    /// ResourceClaims.
     Claim,
-    /// Pod
+    /// Pods.
     Pod,
-    /// DeviceTaintRule
+    /// DeviceTaintRules.
     Rule,
-    /// PodDisruptionBudget
+    /// PodDisruptionBudgets.
     Budget,
-    /// Namespace
+    /// Namespaces.
     Namespace,
     /// DeviceClass, which a snapshot stores together with the attributes of devices
     Class,
 }
 
 impl SnapshotKind {
-    /// Every kind.
+    /// All kinds of objects in a snapshot.
     pub const ALL: [SnapshotKind; 7] = [
         SnapshotKind::Slice,
         SnapshotKind::Claim,

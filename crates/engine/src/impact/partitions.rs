@@ -39,9 +39,9 @@ impl std::fmt::Display for Partition<'_> {
 }
 
 /// Partitions that a sentence names.
-const NAMED: usize = 5;
+const MAX_NAMED_PARTITIONS: usize = 5;
 
-/// Returns the partitions of the devices that the change taints, without those that are tainted, too.
+/// Returns the partitions of the devices that the change taints, except partitions that are tainted as well.
 pub(super) fn untainted_partitions<'s>(
     query: ImpactQuery<'s>,
     selections: &ClassSelections<'s>,
@@ -66,7 +66,7 @@ pub(super) fn untainted_partitions<'s>(
     })
 }
 
-/// Returns the partitions of the devices with these names, also those that are tainted already, without the devices
+/// Returns the partitions of the devices with these names, including tainted ones, without the devices
 /// themselves.
 pub(super) fn all_partitions<'s>(snapshot: &'s Snapshot, targets: &[DeviceNames]) -> Vec<Partition<'s>> {
     let fits = |wanted: &Option<String>, found: &str| wanted.as_ref().is_none_or(|wanted| wanted == found);
@@ -96,8 +96,8 @@ pub(super) fn sentence(query: ImpactQuery<'_>, partitions: &[Partition<'_>]) -> 
     } else {
         "would stay allocatable with effect NoSchedule or NoExecute".to_owned()
     };
-    let named: Vec<String> = partitions.iter().take(NAMED).map(ToString::to_string).collect();
-    let more = match partitions.len().saturating_sub(NAMED) {
+    let named: Vec<String> = partitions.iter().take(MAX_NAMED_PARTITIONS).map(ToString::to_string).collect();
+    let more = match partitions.len().saturating_sub(MAX_NAMED_PARTITIONS) {
         0 => String::new(),
         more => format!(" and {more} more"),
     };
@@ -177,10 +177,10 @@ fn consuming_devices(pool: &Pool) -> impl Iterator<Item = ConsumingDevice<'_>> {
 /// Amounts by counter set and counter.
 type Amounts<'s> = HashMap<(&'s str, &'s str), i128, RandomState>;
 
-/// Returns for each counter the most that one of the devices consumes of it.
+/// Returns the maximum amount of each counter that any of the devices consumes.
 fn most_consumed<'s>(devices: &[ConsumingDevice<'s>]) -> Amounts<'s> {
     let mut most = Amounts::default();
-    for (counter, amount) in devices.iter().flat_map(consumed) {
+    for (counter, amount) in devices.iter().flat_map(consumed_counters) {
         let known = most.entry(counter).or_default();
         *known = amount.max(*known);
     }
@@ -196,20 +196,22 @@ fn available_counters(pool: &Pool) -> Amounts<'_> {
 
 /// True if the device consumes no more than that of any counter.
 fn is_within(device: &ConsumingDevice<'_>, most: &Amounts<'_>) -> bool {
-    consumed(device).all(|(counter, amount)| most.get(&counter).is_some_and(|most| amount <= *most))
+    consumed_counters(device).all(|(counter, amount)| most.get(&counter).is_some_and(|most| amount <= *most))
 }
 
 /// True if what the device consumes exceeds a counter together with the most that a selected device consumes of it, or
 /// if it is not known how much there is of a counter.
 fn is_in_conflict(device: &ConsumingDevice<'_>, most: &Amounts<'_>, available: &Amounts<'_>) -> bool {
-    consumed(device).any(|(counter, amount)| {
+    consumed_counters(device).any(|(counter, amount)| {
         let most = most.get(&counter).copied().unwrap_or_default();
         available.get(&counter).is_none_or(|available| amount.saturating_add(most) > *available)
     })
 }
 
 /// Returns what a device consumes, as counter set, counter and amount.
-fn consumed<'s>(device: &ConsumingDevice<'s>) -> impl Iterator<Item = ((&'s str, &'s str), i128)> + use<'s> {
+fn consumed_counters<'s>(
+    device: &ConsumingDevice<'s>,
+) -> impl Iterator<Item = ((&'s str, &'s str), i128)> + use<'s> {
     device.consumption.iter().flat_map(|consumption| {
         let counters = consumption.counters.iter();
         counters.map(|(name, amount)| ((&*consumption.counter_set, &**name), *amount))

@@ -1,68 +1,80 @@
 //! On which nodes the devices of a slice are, as far as the slice names them.
 //!
-//! A slice has one place for all of its devices, or one per device. A place by labels is not known here: nodes are not part
-//! of a snapshot.
+//! A slice has one place for all of its devices, or one per device. A place by labels is not known here: nodes are
+//! not part of a snapshot.
 
 use super::interner::{InternedStr, StringInterner};
 use tollgate_api::profile::Version;
 use tollgate_api::view::{NodeRequirement, NodeSelector, SliceSpec};
 
-/// On which nodes one or several devices are.
+/// The nodes that can use one or several devices.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) enum Place {
-    /// On these nodes, sorted.
+pub(super) enum NodeSet {
+    /// These nodes, sorted.
     Nodes(Box<[InternedStr]>),
-    /// On nodes that the slice does not name: all nodes, or nodes with certain labels.
+    /// Nodes that the slice does not name: all nodes, or nodes selected by labels.
     Elsewhere,
 }
 
-/// On which nodes the devices of a slice are.
+/// The nodes that can use the devices of a slice.
 #[derive(Debug)]
-pub(super) enum Placement {
-    /// All in one place.
-    Slice(Place),
-    /// Each in its own place, sorted by name.
-    PerDevice(Box<[(InternedStr, Place)]>),
+pub(super) enum SlicePlacement {
+    /// The same nodes for all devices.
+    Slice(NodeSet),
+    /// The nodes of each device, sorted by device name.
+    PerDevice(Box<[(InternedStr, NodeSet)]>),
 }
 
-impl Placement {
-    /// Reads where the devices of a slice are.
-    pub(super) fn of_slice(spec: SliceSpec<'_>, version: Version, names: &mut StringInterner) -> Placement {
+impl SlicePlacement {
+    /// Reads the nodes that can use the devices of a slice.
+    pub(super) fn of_slice(
+        spec: SliceSpec<'_>,
+        version: Version,
+        names: &mut StringInterner,
+    ) -> SlicePlacement {
         if spec.per_device_node_selection() != Some(true) {
-            return Placement::Slice(read_place(spec.node_name_in(version), spec.node_selector(), names));
+            return SlicePlacement::Slice(read_node_set(
+                spec.node_name_in(version),
+                spec.node_selector(),
+                names,
+            ));
         }
         let devices = spec.devices().iter().map(|device| {
             let body = device.body(version);
-            (names.intern(device.name()), read_place(body.node_name(), body.node_selector(), names))
+            (names.intern(device.name()), read_node_set(body.node_name(), body.node_selector(), names))
         });
-        let mut devices: Vec<(InternedStr, Place)> = devices.collect();
+        let mut devices: Vec<(InternedStr, NodeSet)> = devices.collect();
         devices.sort_by(|(one, _), (other, _)| one.cmp(other));
-        Placement::PerDevice(devices.into())
+        SlicePlacement::PerDevice(devices.into())
     }
 
-    /// Returns the place of a device; [`Place::Elsewhere`] if the slice does not list it.
-    pub(super) fn of_device(&self, device: &str) -> &Place {
+    /// Returns the nodes that can use a device; [`NodeSet::Elsewhere`] if the slice does not list it.
+    pub(super) fn of_device(&self, device: &str) -> &NodeSet {
         match self {
-            Placement::Slice(place) => place,
-            Placement::PerDevice(places) => {
+            SlicePlacement::Slice(place) => place,
+            SlicePlacement::PerDevice(places) => {
                 let found = places.binary_search_by(|(name, _)| (**name).cmp(device));
-                found.ok().and_then(|at| places.get(at)).map_or(&Place::Elsewhere, |(_, place)| place)
+                found.ok().and_then(|at| places.get(at)).map_or(&NodeSet::Elsewhere, |(_, place)| place)
             }
         }
     }
 }
 
-/// Returns the place that a node name and a node selector describe; the node name wins.
-fn read_place(node: Option<&str>, selector: Option<NodeSelector<'_>>, names: &mut StringInterner) -> Place {
+/// Returns the nodes described by a node name or node selector. The node name takes precedence.
+fn read_node_set(
+    node: Option<&str>,
+    selector: Option<NodeSelector<'_>>,
+    names: &mut StringInterner,
+) -> NodeSet {
     let nodes = match (node, selector) {
         (Some(node), _) => Some(vec![node]),
         (None, Some(selector)) => named_nodes(selector),
         (None, None) => None,
     };
-    let Some(mut nodes) = nodes else { return Place::Elsewhere };
+    let Some(mut nodes) = nodes else { return NodeSet::Elsewhere };
     nodes.sort_unstable();
     nodes.dedup();
-    Place::Nodes(nodes.into_iter().map(|node| names.intern(node)).collect())
+    NodeSet::Nodes(nodes.into_iter().map(|node| names.intern(node)).collect())
 }
 
 /// Returns the nodes that a selector names. `None` if one of its terms names none, because a node has to match only one

@@ -17,9 +17,9 @@ const BURST: UnixNanos = 10;
 /// A taint that evicts a pod.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct DueEviction<'s> {
-    /// When it evicts, without a rate.
+    /// The time of the eviction without a rate limit.
     pub(super) due: UnixNanos,
-    /// The stored taint; each has a bucket of its own, whatever it says.
+    /// The stored taint. Each taint has its own token bucket.
     pub(super) taint: &'s Taint,
     /// Evictions per second; `None` for no limit.
     pub(super) rate: Option<i64>,
@@ -28,7 +28,7 @@ pub(super) struct DueEviction<'s> {
 /// A token bucket that is full at first.
 struct TokenBucket {
     interval: UnixNanos,
-    /// When the bucket will be full again.
+    /// The time at which the bucket is full again.
     full_at: UnixNanos,
 }
 
@@ -38,8 +38,8 @@ impl TokenBucket {
         TokenBucket { interval: second / UnixNanos::from(per_second.max(1)), full_at: UnixNanos::MIN }
     }
 
-    /// Takes a token for an eviction that is due at `due`, and returns when there is one.
-    fn take(&mut self, due: UnixNanos) -> UnixNanos {
+    /// Takes a token for an eviction that is due at `due`. Returns the time at which the token is available.
+    fn take_token(&mut self, due: UnixNanos) -> UnixNanos {
         let earliest = self.full_at.saturating_sub((BURST - 1) * self.interval);
         let goes = due.max(earliest);
         self.full_at = self.full_at.max(goes) + self.interval;
@@ -65,7 +65,7 @@ pub(super) fn eviction_times(pods: &[&[DueEviction<'_>]], now: UnixNanos) -> Vec
         let goes = match eviction.rate {
             Some(rate) => {
                 let bucket = buckets.entry(std::ptr::from_ref(eviction.taint));
-                bucket.or_insert_with(|| TokenBucket::new(rate)).take(due)
+                bucket.or_insert_with(|| TokenBucket::new(rate)).take_token(due)
             }
             None => due,
         };

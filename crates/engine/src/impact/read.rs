@@ -8,16 +8,16 @@ use std::sync::Arc;
 use super::details::is_blocking_effect;
 use super::interner::{InternedStr, StringInterner};
 use super::other_apis::patches::PatchedDevice;
-use super::placement::Placement;
+use super::placement::SlicePlacement;
 use super::record::{
     AllocatedDevice, Budget, Claim, ClaimConsumer, ClaimOwner, ClaimReference, ClaimSource, ClassCriteria,
-    ClassSelection, Device, DeviceClass, LabelRequirement, LabelSelector, Pod, Rule, Selector, Slice, Taint,
-    Toleration, Tolerations,
+    ClassSelection, Device, DeviceClass, Pod, Rule, Selector, Slice, Taint, Toleration, Tolerations,
 };
 use super::slots::Slot;
 use crate::rule_annotations;
 use tollgate_api::conform::{Schema, conform};
 use tollgate_api::fields;
+use tollgate_api::labels::read_selector;
 use tollgate_api::profile::{self, ApiKind, Version};
 use tollgate_api::view::{self, List, ObjectMeta, View as _};
 use tollgate_document::doc::{NameSet, Value, ValueKind as Json};
@@ -142,8 +142,8 @@ pub(super) fn class_record(class: view::Class<'_>) -> DeviceClass {
     DeviceClass { bytes: 0, expressions: cel_expressions(class.spec().selectors()) }
 }
 
-/// Converts a ResourceSlice to the record that the snapshot stores, without details of its devices. `now` becomes the time of taints that have none,
-/// for a slice that is not stored yet.
+/// Converts a ResourceSlice to the record that the snapshot stores, without details of its devices. `now`
+/// becomes the time of taints that have none, for a slice that is not stored yet.
 pub(super) fn slice_record(
     slice: view::Slice<'_>,
     version: Version,
@@ -177,7 +177,7 @@ pub(super) fn slice_record(
         generation: spec.pool().generation(),
         tainted: !taints.is_empty() || devices.iter().any(|device| !device.taints.is_empty()),
         devices: devices.into(),
-        placement: Placement::of_slice(spec, version, names),
+        placement: SlicePlacement::of_slice(spec, version, names),
         taints,
         bodies: None,
         consumption: Box::default(),
@@ -185,7 +185,8 @@ pub(super) fn slice_record(
     }
 }
 
-/// Replaces the taints of a slice's devices by those that they have, or may have, after all patches.
+/// Replaces the taints of a slice's devices with the taints after all patches, including those that may
+/// apply.
 pub(super) fn apply_patches(
     slice: &mut Slice,
     patched: &[PatchedDevice<'_>],
@@ -346,18 +347,7 @@ pub(super) fn pod_record(
 
 /// Converts a PodDisruptionBudget to the record that the snapshot stores.
 pub(super) fn budget_record(budget: view::Budget<'_>, names: &mut StringInterner) -> Budget {
-    let selector = budget.spec().selector().map(|selector| LabelSelector {
-        equal: sorted_pairs(selector.match_labels(), names),
-        expressions: selector
-            .match_expressions()
-            .iter()
-            .map(|expression| LabelRequirement {
-                key: names.intern(expression.key()),
-                operator: names.intern(expression.operator()),
-                values: expression.values().iter().map(|value| names.intern(value)).collect(),
-            })
-            .collect(),
-    });
+    let selector = read_selector(budget.spec().selector(), |text| names.intern(text));
     let name = names.intern(budget.metadata().name());
     // Without a status the disruption controller has not seen the budget yet and allows no eviction.
     Budget { bytes: 0, name, selector, allowed: budget.status().disruptions_allowed() }

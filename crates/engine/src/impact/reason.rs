@@ -1,11 +1,11 @@
-//! Why a pod is evicted or not: claim, device, taint and toleration, in one line each.
+//! The reasons why a pod is or is not evicted: claim, device, taint and toleration, in one line each.
 
 use std::fmt;
 
 use super::eviction::{NotEvicted, TaintSource, Tolerance};
 use super::record::{AllocatedDevice, Taint};
 
-/// Why one device of one claim evicts a pod or does not; formatted only when it is displayed.
+/// The reason why a device of a claim does or does not evict a pod.
 #[derive(Clone, Copy, Debug)]
 pub struct OutcomeReason<'s> {
     pub(super) namespace: &'s str,
@@ -16,15 +16,15 @@ pub struct OutcomeReason<'s> {
 
 #[derive(Clone, Copy, Debug)]
 pub(super) enum ReasonKind<'s> {
-    /// The taint of the proposed change; `evicts`: its effect is NoExecute.
+    /// The taint of the proposed change. `evicts` is true if its effect is NoExecute.
     ProposedTaint { taint: &'s Taint, tolerance: Tolerance<'s>, evicts: bool },
-    /// Another taint, which evicts the pod earlier or anyway.
+    /// Another taint, which evicts the pod earlier or in any case.
     OtherTaint { taint: &'s Taint, source: TaintSource<'s>, tolerance: Tolerance<'s>, is_conditional: bool },
     /// The controller ignores the pod for that claim.
     NotEvicted(NotEvicted),
 }
 
-/// A reason taken apart, for programs.
+/// The parts of a reason, for machine-readable output.
 #[derive(Clone, Copy, Debug)]
 pub struct ReasonParts<'s> {
     /// Namespace and name of the claim.
@@ -33,11 +33,11 @@ pub struct ReasonParts<'s> {
     pub device: [&'s str; 3],
     /// The taint, if a taint is the reason.
     pub taint: Option<&'s Taint>,
-    /// Where a taint other than the proposed one comes from.
+    /// The origin of a taint other than the proposed one.
     pub source: Option<TaintSource<'s>>,
-    /// How the taint is tolerated.
+    /// How long the taint is tolerated.
     pub tolerance: Option<Tolerance<'s>>,
-    /// Why the controller ignores the pod for that claim.
+    /// Why the controller ignores the pod for this claim.
     pub not_evicted: Option<&'static str>,
 }
 
@@ -79,7 +79,7 @@ impl fmt::Display for OutcomeReason<'_> {
 #[derive(Clone, Copy, Debug)]
 pub struct ShortReason<'s> {
     pub reason: OutcomeReason<'s>,
-    /// Whether to name the claim; the only claim of a pod needs no name.
+    /// True to include the name of the claim. It is omitted if the pod has only one claim.
     pub names_claim: bool,
 }
 

@@ -1,14 +1,15 @@
-//! What the snapshot stores of each object: owned, small, and only what impact reads.
+//! The records of a snapshot: owned and small, with only the fields that impact reads.
 //!
-//! Records are made once (`read`) and never changed; a snapshot shares them, so copying one is cheap.
+//! Records are created once (`read`) and never changed. Snapshots share them, so copying a snapshot is cheap.
 
 use std::sync::Arc;
 
 use super::interner::InternedStr;
-use super::placement::Placement;
+use super::placement::SlicePlacement;
 use super::slots::Slot;
 use super::uid::Uid;
 use crate::tolerance::{TaintFields, TolerationFields, matches};
+use tollgate_api::labels::LabelRequirement;
 use tollgate_api::profile::Profile;
 use tollgate_formats::gotime::Timestamp;
 
@@ -22,7 +23,7 @@ pub struct Taint {
     pub added: Option<Timestamp>,
     /// `evictionsPerSecond` (draft r2)
     pub rate: Option<i64>,
-    /// The ResourceSlicePatch that adds it to a device (draft r1).
+    /// The ResourceSlicePatch that adds the taint (draft r1).
     pub patch: Option<Arc<TaintPatch>>,
 }
 
@@ -61,7 +62,7 @@ pub struct Toleration {
     pub operator: Arc<str>,
     pub value: Arc<str>,
     pub effect: Arc<str>,
-    /// `tolerationSeconds`
+    /// `tolerationSeconds` of the toleration.
     pub seconds: Option<i64>,
 }
 
@@ -83,7 +84,7 @@ impl Toleration {
     }
 }
 
-/// Writes `key=value:effect` or `key exists:effect`; `*` stands for an empty key.
+/// Writes `key=value:effect` or `key exists:effect`, with `*` for an empty key.
 impl std::fmt::Display for Toleration {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let key = if self.key.is_empty() { "*" } else { &*self.key };
@@ -102,7 +103,7 @@ impl std::fmt::Display for Toleration {
     }
 }
 
-/// Which devices a rule selects.
+/// The device selector of a DeviceTaintRule.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Selector {
     pub driver: Option<Arc<str>>,
@@ -112,30 +113,30 @@ pub struct Selector {
     pub by_class: ClassSelection,
 }
 
-/// Whether a rule also selects by class or expression (1.33, 1.34, drafts).
+/// Whether a rule also selects devices by class or CEL expression (1.33, 1.34, drafts).
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub enum ClassSelection {
-    /// It does not.
+    /// The rule has no such criteria.
     #[default]
     No,
-    /// It does. `selection` evaluates this where the snapshot stores classes and attributes.
+    /// The rule has these criteria. They are evaluated if the snapshot stores classes and attributes.
     Yes(Arc<ClassCriteria>),
-    /// It does, but the release does not have these fields and drops them.
+    /// The rule has such criteria, but the release does not support these fields and drops them.
     Dropped,
 }
 
 /// A device class and CEL expressions, all of which a device must match.
 #[derive(PartialEq, Eq, Debug)]
 pub struct ClassCriteria {
-    /// `deviceClassName`
+    /// `deviceClassName` of the selector.
     pub class: Option<Arc<str>>,
     /// The CEL expressions of `selectors`, in order.
     pub expressions: Box<[Box<str>]>,
 }
 
 impl Selector {
-    /// True if the driver, pool and device are those that the selector names; what it does not name may be any. Classes
-    /// and expressions are ignored.
+    /// True if the selector matches this driver, pool and device. Absent fields match any name. Classes and
+    /// expressions are ignored.
     pub(super) fn selects(&self, driver: &str, pool: &str, device: &str) -> bool {
         let fits = |wanted: &Option<InternedStr>, found: &str| {
             wanted.as_ref().is_none_or(|wanted| &**wanted == found)
@@ -149,9 +150,9 @@ impl Selector {
 pub struct Rule {
     /// `metadata.name`, or `metadata.generateName`
     pub name: Arc<str>,
-    /// `spec.deviceSelector`
+    /// `spec.deviceSelector` of the rule.
     pub selector: Option<Selector>,
-    /// `spec.taint`
+    /// `spec.taint` of the rule.
     pub taint: Taint,
     /// The annotation `tollgate.dev/expires`, if it is a time.
     pub expires: Option<Timestamp>,
@@ -178,10 +179,10 @@ pub(super) struct Slice {
     pub(super) driver: InternedStr,
     pub(super) pool: InternedStr,
     pub(super) generation: i64,
-    /// Sorted by name.
+    /// The devices, sorted by name.
     pub(super) devices: Box<[Device]>,
-    /// On which nodes the devices are.
-    pub(super) placement: Placement,
+    /// The nodes that can use the devices.
+    pub(super) placement: SlicePlacement,
     /// True if a device has a taint that evicts, or if the slice taints devices of its pool.
     pub(super) tainted: bool,
     /// Taints of devices that other slices of the pool list (draft r2).
@@ -189,7 +190,7 @@ pub(super) struct Slice {
     /// Attributes and capacities in the order of `devices`, as a JSON list, because they are read only for rules that
     /// select by class or expression. `None` if the snapshot does not store them.
     pub(super) bodies: Option<Box<str>>,
-    /// What devices consume of shared counters; empty if the snapshot does not store it.
+    /// The shared counters that devices consume; empty if the snapshot does not store them.
     pub(super) consumption: Box<[CounterConsumption]>,
     /// The counter sets that devices of the pool consume from, by name; empty if the snapshot does not store them.
     pub(super) counter_sets: Box<[(InternedStr, Counters)]>,
@@ -210,11 +211,11 @@ impl Slice {
 #[derive(Debug)]
 pub(super) struct Device {
     pub(super) name: InternedStr,
-    /// Its taints with the effect NoExecute.
+    /// The taints with the effect NoExecute.
     pub(super) taints: Box<[Taint]>,
 }
 
-/// What a device of a slice consumes of one counter set.
+/// The counters that a device consumes from one counter set.
 #[derive(Debug)]
 pub(super) struct CounterConsumption {
     /// The index of the device in its slice.
@@ -230,11 +231,11 @@ pub(super) struct CounterConsumption {
 pub(super) struct DeviceClass {
     /// Bytes of memory that it counts for (`cost`).
     pub(super) bytes: usize,
-    /// Its CEL expressions, in order.
+    /// The CEL expressions of its selectors, in order.
     pub(super) expressions: Box<[Box<str>]>,
 }
 
-/// Tolerations that many results share.
+/// Tolerations shared by several allocation results.
 pub(super) type Tolerations = Arc<[Toleration]>;
 
 /// A ResourceClaim.
@@ -270,8 +271,8 @@ pub(super) struct AllocatedDevice {
 }
 
 impl AllocatedDevice {
-    /// Returns the tolerations that count for evictions: the copied ones and, where the release reads them, those of
-    /// the request.
+    /// Returns the tolerations that are effective for evictions: those copied to the allocation and, in
+    /// releases that read them, those of the request.
     pub(super) fn tolerations(&self, profile: &Profile) -> impl Iterator<Item = &Toleration> {
         let requested = self.requested.as_ref().filter(|_| profile.requests_stop_eviction);
         self.copied.iter().chain(requested.into_iter().flat_map(|list| list.iter()))
@@ -315,14 +316,14 @@ pub(super) struct ClaimReference {
     pub(super) source: ClaimSource,
 }
 
-/// How a pod refers to a claim.
+/// How a pod references a claim.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum ClaimSource {
-    /// It names the claim.
+    /// By name.
     Name,
     /// The claim was generated for the pod, which must own it.
     Template,
-    /// Through an extended resource: the eviction controller ignores those.
+    /// Through an extended resource, which the eviction controller ignores.
     ExtendedResource,
 }
 
@@ -332,41 +333,8 @@ pub(super) struct Budget {
     /// Bytes of memory that it counts for (`cost`).
     pub(super) bytes: usize,
     pub(super) name: InternedStr,
-    /// `None` selects nothing.
-    pub(super) selector: Option<LabelSelector>,
-    /// `status.disruptionsAllowed`
+    /// The pod selector; `None` selects nothing.
+    pub(super) selector: Option<Vec<LabelRequirement<InternedStr>>>,
+    /// `status.disruptionsAllowed` of the PodDisruptionBudget.
     pub(super) allowed: i64,
-}
-
-/// A label selector.
-#[derive(Debug)]
-pub(super) struct LabelSelector {
-    pub(super) equal: Box<[(InternedStr, InternedStr)]>,
-    pub(super) expressions: Box<[LabelRequirement]>,
-}
-
-#[derive(Debug)]
-pub(super) struct LabelRequirement {
-    pub(super) key: InternedStr,
-    pub(super) operator: InternedStr,
-    pub(super) values: Box<[InternedStr]>,
-}
-
-impl LabelSelector {
-    /// True if the selector matches those labels. An unknown operator matches nothing.
-    pub(super) fn matches(&self, labels: &[(InternedStr, InternedStr)]) -> bool {
-        let value = |key: &InternedStr| labels.iter().find(|(name, _)| name == key).map(|(_, value)| value);
-        self.equal.iter().all(|(key, wanted)| value(key) == Some(wanted))
-            && self.expressions.iter().all(|expression| {
-                let found = value(&expression.key);
-                let listed = found.is_some_and(|found| expression.values.contains(found));
-                match &*expression.operator {
-                    "In" => listed,
-                    "NotIn" => !listed,
-                    "Exists" => found.is_some(),
-                    "DoesNotExist" => found.is_none(),
-                    _ => false,
-                }
-            })
-    }
 }

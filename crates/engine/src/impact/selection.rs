@@ -1,5 +1,5 @@
-//! Which devices the class and the CEL expressions of a rule select (1.33, 1.34, drafts), evaluated as the slice tracker of
-//! these releases does.
+//! Evaluates the class and the CEL expressions of rules (1.33, 1.34, drafts), as the slice tracker of these releases
+//! does.
 //!
 //! - A rule whose class does not exist selects nothing.
 //! - An expression that fails for a device does not select the device.
@@ -26,24 +26,24 @@ use tollgate_document::doc;
 /// The class and the expressions of a rule or patch, compiled.
 #[derive(Debug)]
 pub(super) enum CompiledCriteria {
-    /// The snapshot has no classes at all, so the class is not known.
+    /// The snapshot contains no DeviceClasses, so the class is unknown.
     Unknown,
     /// The class does not exist.
     MissingClass,
-    /// All of these have to match: first those of the class, then the others.
+    /// All of these programs must match: first those of the class, then those of the rule.
     Programs(Vec<Result<Program, CompileError>>),
 }
 
-/// The answer of compiled criteria for one device.
+/// The result of evaluating compiled criteria for one device.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) enum Answer {
+pub(super) enum SelectionResult {
     Selected,
     NotSelected,
     /// An expression fails for this device, which is then not selected. With the text of the error.
     Failed(String),
-    /// An expression does not compile, so the tracker gives up on the slice.
+    /// An expression does not compile, so the tracker skips the slice. With the error message.
     Stuck(String),
-    /// An expression needs what is not supported, so it is not known whether the device is selected.
+    /// An expression uses an unsupported feature, so it is unknown whether the device is selected.
     Unknown,
 }
 
@@ -67,47 +67,47 @@ impl CompiledCriteria {
     }
 
     /// Returns whether a device matches. A device that no API server accepts fails; unknown criteria match.
-    pub(super) fn ask(&self, device: Option<&Device>) -> Answer {
+    pub(super) fn evaluate_device(&self, device: Option<&Device>) -> SelectionResult {
         let programs = match self {
-            CompiledCriteria::Unknown => return Answer::Selected,
-            CompiledCriteria::MissingClass => return Answer::NotSelected,
+            CompiledCriteria::Unknown => return SelectionResult::Selected,
+            CompiledCriteria::MissingClass => return SelectionResult::NotSelected,
             CompiledCriteria::Programs(programs) => programs,
         };
         for program in programs {
             let program = match program {
                 Ok(program) => program,
-                Err(error) => return Answer::Stuck(error.0.clone()),
+                Err(error) => return SelectionResult::Stuck(error.0.clone()),
             };
             match device.map(|device| program.evaluate(device)) {
                 Some(Ok(true)) => {}
-                Some(Ok(false)) => return Answer::NotSelected,
-                Some(Err(EvaluationError::Failed(text))) => return Answer::Failed(text),
-                Some(Err(EvaluationError::Unsupported(_))) => return Answer::Unknown,
-                None => return Answer::Failed("unsupported attribute value".to_owned()),
+                Some(Ok(false)) => return SelectionResult::NotSelected,
+                Some(Err(EvaluationError::Failed(text))) => return SelectionResult::Failed(text),
+                Some(Err(EvaluationError::Unsupported(_))) => return SelectionResult::Unknown,
+                None => return SelectionResult::Failed("unsupported attribute value".to_owned()),
             }
         }
-        Answer::Selected
+        SelectionResult::Selected
     }
 }
 
 /// The devices that the class and the expressions of one rule select.
 #[derive(Debug)]
 struct EvaluatedRule<'s> {
-    /// By pool and name.
+    /// The selected devices, by pool and name.
     devices: HashSet<(Slot, &'s str), RandomState>,
-    /// What to know about the evaluation, as sentences.
+    /// Notes about the evaluation, as sentences.
     notes: Vec<String>,
 }
 
 /// The devices that rules with a class or expressions select, by the name of the rule.
 #[derive(Debug, Default)]
 pub(super) struct ClassSelections<'s> {
-    /// `None`: the snapshot does not store what the evaluation needs.
+    /// `None` if the snapshot does not store the data that the evaluation needs.
     rules: HashMap<&'s str, Option<EvaluatedRule<'s>>, RandomState>,
 }
 
 impl<'s> ClassSelections<'s> {
-    /// Evaluates those of the rules that have a class or expressions, if the release has these fields.
+    /// Evaluates the rules that have a class or expressions, if the release supports these fields.
     pub(super) fn new(snapshot: &'s Snapshot, rules: &[&'s Rule], profile: &Profile) -> ClassSelections<'s> {
         let mut selections = ClassSelections::default();
         if profile.rule_class_selectors {
@@ -153,9 +153,8 @@ pub(super) fn can_evaluate(criteria: &ClassCriteria, snapshot: &Snapshot) -> boo
     snapshot.details.attributes && (criteria.class.is_none() || !snapshot.classes.is_empty())
 }
 
-/// Evaluates the class and the expressions of a rule for each device that its names select. `None` if the attributes of
-/// such a device are not stored, because its slice could not be read again with them, or if an expression needs what is
-/// not supported.
+/// Evaluates the class and expressions of a rule for each device that its names select. Returns `None` if the
+/// attributes of such a device are not stored, or if an expression uses an unsupported feature.
 fn evaluate_rule<'s>(
     selector: &Selector,
     criteria: &ClassCriteria,
@@ -183,8 +182,9 @@ fn evaluate_rule<'s>(
     Some(evaluated)
 }
 
-/// Returns the devices of a slice that `wanted` accepts and that match the criteria; none if the tracker gives up on the
-/// slice. `None` if the attributes of its devices are not stored, or if an answer is not known.
+/// Returns the devices of a slice that `wanted` accepts and that match the criteria; none if the tracker
+/// gives up on the slice. `None` if the attributes of its devices are not stored, or if an answer is not
+/// known.
 fn selected_in_slice<'s>(
     compiled: &CompiledCriteria,
     slice: &'s Slice,
@@ -203,12 +203,14 @@ fn selected_in_slice<'s>(
         }
         let name: &InternedStr = &device.name;
         let attributes = DeviceBody::of(body).rule_selector_device(&slice.driver);
-        match compiled.ask(attributes.as_ref()) {
-            Answer::Selected => selected.push(&**name),
-            Answer::NotSelected => {}
-            Answer::Unknown => return None,
-            Answer::Failed(error) => problems.failed.add(|| format!("{}/{name}: {error}", slice.pool)),
-            Answer::Stuck(error) => {
+        match compiled.evaluate_device(attributes.as_ref()) {
+            SelectionResult::Selected => selected.push(&**name),
+            SelectionResult::NotSelected => {}
+            SelectionResult::Unknown => return None,
+            SelectionResult::Failed(error) => {
+                problems.failed.add(|| format!("{}/{name}: {error}", slice.pool))
+            }
+            SelectionResult::Stuck(error) => {
                 problems.stuck.add(|| format!("{}: {error}", slice.name));
                 return Some(Vec::new());
             }
@@ -217,7 +219,7 @@ fn selected_in_slice<'s>(
     Some(selected)
 }
 
-/// What goes wrong while a rule is evaluated.
+/// Problems that occur while a rule is evaluated.
 #[derive(Default)]
 struct Problems {
     /// Devices for which an expression fails.
@@ -226,7 +228,7 @@ struct Problems {
     stuck: ProblemTally,
 }
 
-/// How often a problem occurs, and the first occurrence.
+/// Number of occurrences of a problem, and the first occurrence.
 #[derive(Default)]
 struct ProblemTally {
     count: usize,

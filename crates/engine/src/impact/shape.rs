@@ -80,7 +80,9 @@ pub(super) fn check_fields(kind: SnapshotKind, object: Value<'_>) -> Result<(), 
         SnapshotKind::Namespace => &NAMESPACE,
         SnapshotKind::Slice | SnapshotKind::Claim | SnapshotKind::Rule | SnapshotKind::Class => return Ok(()),
     };
-    shape.check(&Path::ROOT, object).map_err(|(at, detail)| unreadable(kind.name(), object, at, &detail))
+    shape
+        .check_shape(&Path::ROOT, object)
+        .map_err(|(at, detail)| unreadable(kind.name(), object, at, &detail))
 }
 
 /// Checks that an object has the name, namespace and uid that other objects refer to it by, as far as its kind needs
@@ -109,7 +111,7 @@ type ShapeError = (tollgate_document::field::FieldPath, String);
 impl FieldShape {
     /// Checks that a value has this shape; null and absent always have it. The error is the path and what is wrong
     /// there.
-    fn check(&self, at: &Path<'_>, value: Value<'_>) -> Result<(), ShapeError> {
+    fn check_shape(&self, at: &Path<'_>, value: Value<'_>) -> Result<(), ShapeError> {
         let (expected, article) = self.expected();
         if value.is_null() {
             return Ok(());
@@ -120,18 +122,23 @@ impl FieldShape {
         match self {
             Str | Number => Ok(()),
             StrMap => value.members().try_for_each(|(key, value)| {
-                if value.kind() == Json::String { Ok(()) } else { Str.check(&at.key(key.text()), value) }
+                if value.kind() == Json::String {
+                    Ok(())
+                } else {
+                    Str.check_shape(&at.key(key.text()), value)
+                }
             }),
-            List(shape) => {
-                value.items().enumerate().try_for_each(|(index, item)| shape.check(&at.index(index), item))
-            }
+            List(shape) => value
+                .items()
+                .enumerate()
+                .try_for_each(|(index, item)| shape.check_shape(&at.index(index), item)),
             // One pass over the fields that are present: duplicates are all checked, as Go does, and the first error of
             // the document is reported.
             Fields(fields) => value.members().try_for_each(|(key, member)| {
                 let key = key.as_key();
                 match fields.iter().find(|(name, _)| key.is(*name)) {
                     Some((_, Str)) if member.kind() == Json::String => Ok(()),
-                    Some((name, shape)) => shape.check(&at.field(name.text), member),
+                    Some((name, shape)) => shape.check_shape(&at.field(name.text), member),
                     None => Ok(()),
                 }
             }),
@@ -153,8 +160,8 @@ impl FieldShape {
 mod tests {
     use super::super::Snapshot;
 
-    /// What the snapshot says of an object.
-    fn said(object: &str) -> String {
+    /// Describes an object as the snapshot stores it.
+    fn read_into_snapshot(object: &str) -> String {
         let parsed = tollgate_document::doc::parse(object).expect("JSON");
         match Snapshot::new().apply(parsed.root()) {
             Ok(kept) => format!("{kept:?}"),
@@ -163,7 +170,7 @@ mod tests {
     }
 
     fn pod(metadata: &str, rest: &str) -> String {
-        said(&format!(r#"{{"apiVersion":"v1","kind":"Pod","metadata":{metadata},{rest}}}"#))
+        read_into_snapshot(&format!(r#"{{"apiVersion":"v1","kind":"Pod","metadata":{metadata},{rest}}}"#))
     }
 
     #[test]
@@ -212,14 +219,18 @@ mod tests {
         ] {
             let object =
                 format!(r#"{{"apiVersion":"resource.k8s.io/v1","kind":"{kind}","metadata":{metadata}}}"#);
-            assert!(said(&object).contains("is missing"), "{kind}: {}", said(&object));
+            assert!(
+                read_into_snapshot(&object).contains("is missing"),
+                "{kind}: {}",
+                read_into_snapshot(&object)
+            );
         }
     }
 
     #[test]
     fn a_version_of_the_group_that_is_not_known_is_no_other_kind() {
         let of = |version: &str, kind: &str| {
-            said(&format!(
+            read_into_snapshot(&format!(
                 r#"{{"apiVersion":"resource.k8s.io/{version}","kind":"{kind}","metadata":{{"name":"x"}}}}"#
             ))
         };
@@ -233,7 +244,7 @@ mod tests {
     #[test]
     fn budgets_are_read_too() {
         let of = |rest: &str| {
-            said(&format!(
+            read_into_snapshot(&format!(
                 r#"{{"apiVersion":"policy/v1","kind":"PodDisruptionBudget","metadata":{{"name":"b","namespace":"a"}},{rest}}}"#
             ))
         };

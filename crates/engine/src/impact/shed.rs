@@ -15,7 +15,7 @@ pub struct LeftOutObject {
     pub bytes: usize,
 }
 
-/// `ResourceClaim ml/train`
+/// Writes the kind and name, such as `ResourceClaim ml/train`.
 impl std::fmt::Display for LeftOutObject {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let slash = if self.namespace.is_empty() { "" } else { "/" };

@@ -13,7 +13,7 @@ use super::interner::InternedStr;
 pub(super) struct Slot(u32);
 
 impl Slot {
-    /// The slot of nothing.
+    /// A slot that refers to no record.
     pub(super) const NONE: Slot = Slot(u32::MAX);
 
     /// Returns the slot as an index, for arrays parallel to the records.

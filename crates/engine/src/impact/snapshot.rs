@@ -30,13 +30,13 @@ use tollgate_formats::gotime::Timestamp;
 const API_VERSION: Field = Field::of("apiVersion");
 const KIND: Field = Field::of("kind");
 
-/// The devices of one pool: what slices list, and which claims they are allocated to.
+/// The devices of one pool: those that slices list, and the claims that they are allocated to.
 #[derive(Clone, Debug)]
 pub(super) struct Pool {
-    /// Sorted by name.
+    /// The slices, sorted by name.
     slices: Vec<Arc<Slice>>,
     newest: i64,
-    /// Device → claims, one entry for each allocation result.
+    /// For each device, the slots of its claims, once for each allocation result.
     allocated: BTreeMap<InternedStr, Vec<Slot>>,
 }
 
@@ -70,7 +70,7 @@ impl Pool {
 #[derive(Clone, Debug, Default)]
 pub(super) struct ClaimEntry {
     pub(super) record: Option<Arc<Claim>>,
-    /// Pods that use it.
+    /// Slots of the pods that use the claim.
     pub(super) pods: Vec<Slot>,
 }
 
@@ -81,20 +81,20 @@ pub(super) type Pools = BTreeMap<InternedStr, Slot>;
 #[derive(Debug, Default)]
 pub struct Snapshot {
     pub(super) names: StringInterner,
-    /// What is stored of devices besides their names and taints.
+    /// The optional device data that the snapshot stores.
     pub(super) details: DeviceDetails,
     /// Bytes of memory that all objects count for (`cost`).
     pub(super) bytes: usize,
     pub(super) slices: HashMap<InternedStr, Arc<Slice>, RandomState>,
     drivers: BTreeMap<InternedStr, Pools>,
-    /// By driver and name.
+    /// The pools, by driver and name.
     pub(super) pools: SlotMap<Pool>,
     pub(super) claims: SlotMap<ClaimEntry>,
     pub(super) pods: SlotMap<Option<Arc<Pod>>>,
     pub(super) rules: BTreeMap<InternedStr, Arc<Rule>>,
     pub(super) budgets: BTreeMap<InternedStr, BTreeMap<InternedStr, Arc<Budget>>>,
     pub(super) namespaces: BTreeMap<InternedStr, Arc<Doc<'static>>>,
-    /// Stored only together with the attributes of devices.
+    /// DeviceClasses, which are stored only together with the attributes of devices.
     pub(super) classes: BTreeMap<InternedStr, Arc<DeviceClass>>,
 }
 

@@ -1,8 +1,9 @@
-//! How many devices all DeviceTaintRules together taint, driver by driver: what `maxTainted` of a policy limits.
+//! Counts the devices that all DeviceTaintRules together taint, by driver, for `maxTainted` of policies.
 //!
 //! Only the effects NoSchedule and NoExecute count. A device counts once, however many rules select it, and whenever
-//! their taints were added. Taints that drivers publish do not count. The result is exact unless a rule selects by class
-//! or expression, which the caller leaves out for a lower bound and counts like any other rule for an upper bound.
+//! their taints were added. Taints that drivers publish do not count. The result is exact unless a rule selects by
+//! class or expression, which the caller leaves out for a lower bound and counts like any other rule for an upper
+//! bound.
 //!
 //! Invariant: the cost depends on the rules and, where a rule names no pool, on the pools and at most once on each
 //! device, never on the devices times the rules.
@@ -17,16 +18,16 @@ use super::record::Rule;
 use super::snapshot::{Pool, Pools, Snapshot};
 use tollgate_api::profile::Profile;
 
-/// The rules of a cluster, with one of them replaced.
+/// The rules of a cluster, with one of them replaced or added.
 #[derive(Clone, Copy, Debug)]
 pub struct RulesTogether<'s> {
     /// The state of the cluster.
     pub snapshot: &'s Snapshot,
     /// The release, which decides whether rules can select by class or expression.
     pub profile: &'s Profile,
-    /// The name of the stored rule that does not count; empty if all count.
+    /// Name of the stored rule to exclude; empty for none.
     pub without: &'s str,
-    /// The rule that counts in addition.
+    /// A rule to include in addition.
     pub with: Option<&'s ProposedChange>,
     /// False to leave out rules that also select by class or expression, so that the result is a lower bound.
     pub by_class: bool,
@@ -36,17 +37,17 @@ pub struct RulesTogether<'s> {
 #[derive(Debug)]
 pub struct TaintedDevices<'s> {
     snapshot: &'s Snapshot,
-    /// What rules select that name a driver.
-    by_driver: HashMap<&'s str, Selected<'s>, RandomState>,
-    /// What rules select that name no driver.
-    everywhere: Selected<'s>,
+    /// Devices selected by rules that name a driver.
+    by_driver: HashMap<&'s str, SelectedDevices<'s>, RandomState>,
+    /// Devices selected by rules that do not name a driver.
+    everywhere: SelectedDevices<'s>,
     /// True if a rule also selects by class or expression.
     has_class_rules: bool,
 }
 
-/// What rules select of a driver.
+/// The devices of a driver that rules select.
 #[derive(Debug, Default)]
-struct Selected<'s> {
+struct SelectedDevices<'s> {
     /// True if a rule selects every device.
     all: bool,
     /// Pools of which a rule selects every device.
@@ -57,8 +58,8 @@ struct Selected<'s> {
     pool_devices: HashMap<&'s str, HashSet<&'s str, RandomState>, RandomState>,
 }
 
-impl<'s> Selected<'s> {
-    /// Adds what a rule selects.
+impl<'s> SelectedDevices<'s> {
+    /// Adds the devices that a rule selects.
     fn add(&mut self, pool: Option<&'s str>, device: Option<&'s str>) {
         match (pool, device) {
             (None, None) => self.all = true,
@@ -75,7 +76,7 @@ impl<'s> RulesTogether<'s> {
         let mut tainted = TaintedDevices {
             snapshot: self.snapshot,
             by_driver: HashMap::default(),
-            everywhere: Selected::default(),
+            everywhere: SelectedDevices::default(),
             has_class_rules: false,
         };
         let with = match self.with {
@@ -95,7 +96,7 @@ impl<'s> RulesTogether<'s> {
 }
 
 impl<'s> TaintedDevices<'s> {
-    /// Adds the devices of a rule. The scheduler takes a rule without a selector to select every device.
+    /// Adds the devices of a rule. As in the scheduler, a rule without a selector selects every device.
     fn add(&mut self, rule: &'s Rule) {
         let selector = rule.selector.as_ref();
         let name = |name: fn(&super::record::Selector) -> Option<&std::sync::Arc<str>>| {
@@ -116,11 +117,11 @@ impl<'s> TaintedDevices<'s> {
     /// Returns the number of published devices of a driver that are tainted.
     pub fn count(&self, driver: &str) -> usize {
         let Some(pools) = self.snapshot.drivers().get(driver) else { return 0 };
-        let none = Selected::default();
+        let none = SelectedDevices::default();
         let own = self.by_driver.get(driver).unwrap_or(&none);
         let both = [own, &self.everywhere];
         if both.iter().any(|selected| selected.all) {
-            return published(self.snapshot, pools);
+            return count_published(self.snapshot, pools);
         }
         let pool = |name: &str| pools.get(name).and_then(|slot| self.snapshot.pool(*slot));
         if both.iter().all(|selected| selected.devices.is_empty()) {
@@ -139,7 +140,7 @@ impl<'s> TaintedDevices<'s> {
 }
 
 /// Returns the number of published devices of a pool that are tainted.
-fn tainted_in(name: &str, pool: &Pool, selected: [&Selected<'_>; 2]) -> usize {
+fn tainted_in(name: &str, pool: &Pool, selected: [&SelectedDevices<'_>; 2]) -> usize {
     if selected.iter().any(|selected| selected.pools.contains(name)) {
         return pool.current_slices().map(|slice| slice.devices.len()).sum();
     }
@@ -167,7 +168,7 @@ fn tainted_in(name: &str, pool: &Pool, selected: [&Selected<'_>; 2]) -> usize {
 }
 
 /// Returns the number of devices that current slices of these pools list.
-fn published(snapshot: &Snapshot, pools: &Pools) -> usize {
+fn count_published(snapshot: &Snapshot, pools: &Pools) -> usize {
     let pools = pools.values().filter_map(|slot| snapshot.pool(*slot));
     pools.flat_map(Pool::current_slices).map(|slice| slice.devices.len()).sum()
 }
@@ -180,6 +181,6 @@ impl Snapshot {
 
     /// Returns the number of devices that a driver publishes.
     pub fn published_devices(&self, driver: &str) -> usize {
-        self.drivers().get(driver).map_or(0, |pools| published(self, pools))
+        self.drivers().get(driver).map_or(0, |pools| count_published(self, pools))
     }
 }

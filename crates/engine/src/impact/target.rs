@@ -8,13 +8,13 @@
 use std::collections::BTreeSet;
 
 use super::partitions;
-use super::placement::Place;
+use super::placement::NodeSet;
 use super::record::Selector;
 use super::snapshot::{Pool, Snapshot};
 use super::unmatched;
 use tollgate_api::conform::suggest::nearest;
 
-/// What a user names on the command line.
+/// Devices that a user names on the command line.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum DeviceTarget {
     /// Devices by driver, pool and name.
@@ -31,12 +31,12 @@ pub struct DeviceNames {
     pub device: Option<String>,
 }
 
-/// What a target stands for in the state of a cluster.
+/// The devices that a target refers to in a given cluster state.
 #[derive(Debug, Default)]
 pub struct ResolvedTarget {
     /// One selector for each rule that is needed.
     pub devices: Vec<DeviceNames>,
-    /// What could belong to the target and is left out.
+    /// Notes about devices that may belong to the target but are omitted.
     pub notes: Vec<String>,
 }
 
@@ -54,8 +54,8 @@ impl DeviceNames {
 }
 
 impl DeviceTarget {
-    /// Parses `DRIVER[/POOL[/DEVICE]]` or `node/NAME`, where `*` stands for any name. The name of a pool may have
-    /// slashes: with more than three parts, all between the first and the last are the pool.
+    /// Parses `DRIVER[/POOL[/DEVICE]]` or `node/NAME`, with `*` for any name. Pool names can contain slashes:
+    /// with more than three parts, everything between the first and the last part is the pool.
     pub fn parse(text: &str) -> Result<DeviceTarget, String> {
         let parts: Vec<&str> = text.split('/').collect();
         if parts.iter().any(|part| part.is_empty()) {
@@ -140,7 +140,7 @@ fn node_names(snapshot: &Snapshot) -> BTreeSet<&str> {
     for (_, _, pool) in pools(snapshot) {
         for slice in pool.current_slices() {
             for device in &slice.devices {
-                if let Place::Nodes(names) = slice.placement.of_device(&device.name) {
+                if let NodeSet::Nodes(names) = slice.placement.of_device(&device.name) {
                     nodes.extend(names.iter().map(|name| &**name));
                 }
             }
@@ -167,12 +167,12 @@ fn resolve_node(node: &str, snapshot: &Snapshot) -> Result<ResolvedTarget, Strin
         for slice in pool.current_slices() {
             for device in &slice.devices {
                 match slice.placement.of_device(&device.name) {
-                    Place::Nodes(nodes) if nodes.iter().all(|name| **name == *node) => {
+                    NodeSet::Nodes(nodes) if nodes.iter().all(|name| **name == *node) => {
                         own.insert(&*device.name);
                         continue;
                     }
-                    Place::Nodes(nodes) => is_shared |= nodes.iter().any(|name| **name == *node),
-                    Place::Elsewhere => is_unknown = true,
+                    NodeSet::Nodes(nodes) => is_shared |= nodes.iter().any(|name| **name == *node),
+                    NodeSet::Elsewhere => is_unknown = true,
                 }
                 others += 1;
             }

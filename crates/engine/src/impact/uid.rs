@@ -3,13 +3,13 @@
 //! Every pod is compared with the owner and the consumers of its claims, so a report over many pods mostly waits for
 //! these. They are never displayed, only compared; two are equal if their texts are.
 
-/// A UID of an object.
+/// The UID of an object.
 #[derive(PartialEq, Eq, Debug)]
 pub(super) enum Uid {
     /// 32 lowercase hexadecimal digits with four dashes, which every API server writes. Bytes, because a number would
     /// be aligned to 16.
     Uuid([u8; 16]),
-    /// Any other text.
+    /// A UID in another format.
     Text(Box<str>),
 }
 

@@ -1,7 +1,8 @@
-//! Why a rule selects no devices: the first name in its selector that no device has, and the name that was probably meant.
+//! Explains why a rule selects no devices: the first name in its selector that no device has, and the most similar
+//! existing name.
 //!
-//! A typo in a pool is the harmless half of a mistake, and the one that nobody sees: the forecast is empty, the limits hold,
-//! and the broken device stays in use.
+//! A typo in a pool name has no visible effect: the impact is empty, the limits are respected, and the broken device
+//! stays in use.
 
 use super::record::Selector;
 use super::snapshot::{Pool, Snapshot};
@@ -12,8 +13,8 @@ pub(super) fn reason(selector: &Selector, snapshot: &Snapshot) -> Option<String>
     missing_name(selector, snapshot).map(|missing| format!("the rule selects no devices: {missing}"))
 }
 
-/// Returns a sentence about the first name in the selector that no ResourceSlice has, with the name that was probably
-/// meant; `None` if all exist.
+/// Returns a sentence about the first name in the selector that no ResourceSlice contains, with a similar
+/// existing name; `None` if all names exist.
 pub(super) fn missing_name(selector: &Selector, snapshot: &Snapshot) -> Option<String> {
     let drivers = snapshot.drivers();
     let in_driver = |name: &str| selector.driver.as_deref().is_none_or(|wanted| wanted == name);

@@ -1,9 +1,9 @@
-//! Policies that cannot be evaluated: which requests they match, and what these get.
+//! Policies that cannot be evaluated: the requests that they match, and the result for these requests.
 //!
-//! As for a ValidatingAdmissionPolicy, requests that a broken policy matches get its `failurePolicy`. A field of `match`
-//! that is faulty does not narrow it, and nobody is exempt if `exempt` is faulty.
+//! As for a ValidatingAdmissionPolicy, the `failurePolicy` applies to requests that a broken policy matches. An
+//! invalid field of `match` does not narrow the policy, and an invalid `exempt` exempts nobody.
 //!
-//! Invariant: a request that the policy could deny if it were mended gets its `failurePolicy`.
+//! Invariant: the `failurePolicy` applies to every request that the policy could deny if it were repaired.
 
 use super::conditions::Expressions;
 use super::kind::PolicyKind;
@@ -20,10 +20,10 @@ use tollgate_document::doc::Value;
 use tollgate_document::field::{Path, PathStyle};
 use tollgate_formats::gotime;
 
-/// Why a policy cannot be evaluated.
+/// The reason why a policy cannot be evaluated.
 #[derive(Debug)]
 pub(super) struct Defect {
-    /// The first error.
+    /// The first error in the policy.
     error: Box<str>,
     /// True if the policy has `validations`, which `match.drivers` does not narrow.
     is_for_every_driver: bool,

@@ -29,9 +29,9 @@ use tollgate_document::doc::Value;
 #[derive(Debug)]
 pub(super) struct Program {
     tree: IdedExpr,
-    /// It is evaluated on a stack of its own.
+    /// True if the expression is nested so deeply that it is evaluated on a separate stack.
     is_deep: bool,
-    /// It uses `namespaceObject`.
+    /// True if the expression uses `namespaceObject`.
     pub(super) needs_namespace: bool,
     /// The names of fields, and the texts, that it contains.
     pub(super) names: BTreeSet<String>,
@@ -55,7 +55,7 @@ const FLAT_DEPTH: u32 = 16;
 const DEEP_STACK: usize = 32 << 20;
 
 impl Program {
-    /// Compiles an expression, or says everything that is wrong with it.
+    /// Compiles an expression. Returns all errors if it is invalid.
     pub(super) fn compile(text: &str, target: Target) -> Result<(Program, Expression), Vec<Fault>> {
         let expression = Expression::compile(text, target, &tollgate_cel::POLICY)?;
         let whole = |message: String| vec![Fault { at: 0, message }];
@@ -90,7 +90,7 @@ impl Program {
         })
     }
 
-    /// Evaluates the expression; `read` says which type it wants if the result is of another.
+    /// Evaluates the expression. `read` converts the result, or returns the name of the expected type.
     fn evaluate<T>(
         &self,
         variables: &Variables<'_>,

@@ -24,9 +24,9 @@ use tollgate_formats::gofmt;
 pub(super) struct Expressions {
     conditions: Vec<Condition>,
     validations: Vec<Validation>,
-    /// `failurePolicy: Ignore`
+    /// True for `failurePolicy: Ignore`.
     ignores_failures: bool,
-    /// What they look for in objects.
+    /// Names of fields that the expressions read from objects.
     sought: SoughtNames,
 }
 
@@ -45,7 +45,7 @@ struct Validation {
 }
 
 impl Expressions {
-    /// Reads them from `spec`; `kinds` are those of the objects that the policy applies to.
+    /// Reads the conditions from `spec`. `kinds` are the kinds of objects that the policy applies to.
     pub(super) fn read(
         spec: Value<'_>,
         at: &Path<'_>,
@@ -100,12 +100,12 @@ impl Expressions {
                 });
             }
         }
-        read.sought = SoughtNames::of(read.deciding().flat_map(|program| &program.names));
+        read.sought = SoughtNames::of(read.verdict_programs().flat_map(|program| &program.names));
         read
     }
 
-    /// Those that decide something; a message does not.
-    fn deciding(&self) -> impl Iterator<Item = &Program> {
+    /// The expressions that affect the verdict, which excludes `messageExpression`.
+    fn verdict_programs(&self) -> impl Iterator<Item = &Program> {
         let conditions = self.conditions.iter().map(|condition| &condition.program);
         conditions.chain(self.validations.iter().map(|validation| &validation.program))
     }
@@ -113,7 +113,7 @@ impl Expressions {
     /// True if one of them uses `namespaceObject`.
     pub(super) fn need_namespace(&self) -> bool {
         let messages = self.validations.iter().filter_map(|validation| validation.message_program.as_ref());
-        self.deciding().chain(messages).any(|program| program.needs_namespace)
+        self.verdict_programs().chain(messages).any(|program| program.needs_namespace)
     }
 
     /// Returns the match conditions alone, if they can be used, or nothing; `failurePolicy` stays.
@@ -146,7 +146,7 @@ pub(super) struct RequestVariables {
 }
 
 impl RequestVariables {
-    /// The variables of a request: the same offline and in the cluster, as far as they are known.
+    /// The variables for a request, as far as they are known.
     pub(super) fn of(admission: &DecodedAttributes<'_>, context: &Context<'_>) -> RequestVariables {
         let object = admission.object;
         let kind = object.kind();
@@ -182,7 +182,7 @@ impl RequestVariables {
         RequestVariables { request, namespace }
     }
 
-    /// The parsed documents.
+    /// Parses both documents.
     pub(super) fn parse(&self) -> (Option<Doc<'_>>, Option<Doc<'_>>) {
         let namespace = self.namespace.as_ref().and_then(|text| doc::parse(text).ok());
         let request = doc::parse(&self.request).ok();
@@ -220,8 +220,8 @@ fn as_written(value: Value<'_>) -> String {
 }
 
 impl Policy {
-    /// True if an object has keys that Go decoders read as other keys, where the expressions would not see what a driver
-    /// sees. They are reported, unless they are stored as they are.
+    /// True if an object has keys that Go decoders read as other keys, where the expressions would not see
+    /// what a driver sees. They are reported, unless they are stored as they are.
     pub(super) fn has_ambiguous_keys(
         &self,
         admission: &DecodedAttributes<'_>,

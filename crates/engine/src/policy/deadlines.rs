@@ -17,13 +17,13 @@ pub struct ExpiringEntry<'s> {
     pub policy: &'s str,
     /// `file:line` of the policy.
     pub source: &'s str,
-    /// `allow[0]`
+    /// Path of the entry, such as `allow[0]`.
     pub entry: &'s str,
-    /// `{key: a/b, effects: [NoSchedule]}`
+    /// The tolerations of the entry, such as `{key: a/b, effects: [NoSchedule]}`.
     pub tolerations: String,
-    /// Why it exists.
+    /// `reason` of the entry.
     pub reason: Option<&'s str>,
-    /// When it expires.
+    /// The time at which the entry expires.
     pub expires: Timestamp,
 }
 
@@ -33,16 +33,16 @@ pub struct LaterEnforcement<'s> {
     pub kind: PolicyKind,
     /// The name of the policy.
     pub policy: &'s str,
-    /// `enforceFrom`
+    /// `enforceFrom` of the policy.
     pub from: Timestamp,
 }
 
-/// What expires next in a resource.
+/// The next expiry in a policy resource.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Expiry {
-    /// When.
+    /// Time of the expiry.
     pub time: Timestamp,
-    /// `allow[0] gpu.example.com/degraded`
+    /// The entry and its key, such as `allow[0] gpu.example.com/degraded`.
     pub entry: String,
 }
 

@@ -1,10 +1,10 @@
 //! Differences between two sets of policies, in what they mean: which requests does only one of them refuse?
 //!
 //! Policies compare requests with finitely many patterns, values, numbers and times, so finitely many representative
-//! requests stand for all: namespaces, labels and users ([`contexts`]), moments in time, and what an object contains (the
-//! [`Aspect`]s, which the kinds of policies implement). Both sets are asked about each of them, so how a policy is written
-//! does not matter. Expressions and JSON Schemas are compared by their canonical texts; a request can satisfy or violate
-//! each of them independently of the others.
+//! requests stand for all: namespaces, labels and users ([`contexts`]), moments in time, and what an object contains
+//! (the [`Aspect`]s, which the kinds of policies implement). Both sets are asked about each of them, so how a policy
+//! is written does not matter. Expressions and JSON Schemas are compared by their canonical texts; a request can
+//! satisfy or violate each of them independently of the others.
 //!
 //! Invariant: what cannot be decided is [`Effect::Unknown`], never [`Effect::None`].
 
@@ -17,8 +17,8 @@ mod schemas;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-pub(super) use aspects::{Aspect, Scene, drivers, sample_keys};
-use aspects::{Found, compare};
+pub(super) use aspects::{Aspect, Circumstances, drivers, sample_keys};
+use aspects::{FoundDifference, compare};
 use contexts::{Cell, Contexts};
 pub use fields::FieldChange;
 pub(super) use schemas::Schemas;
@@ -30,28 +30,28 @@ use crate::rules::Level;
 use tollgate_document::doc;
 use tollgate_formats::gotime::{self, Timestamp};
 
-/// Most combinations of namespaces, users, conditions and times that are compared.
+/// Maximum number of combinations of namespaces, users, conditions and times that are compared.
 const MAX_SCENES: usize = 100_000;
-/// Most namespaces, users and kinds that are named as examples.
+/// Maximum number of namespaces, users and kinds that are named as examples.
 const MAX_EXAMPLES: usize = 3;
 
-/// What a change does to the set of requests that are allowed.
+/// The effect of a change on the set of allowed requests.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Effect {
     /// The same requests are allowed.
     None,
     /// Fewer requests are allowed.
     Stricter,
-    /// Whether requests are allowed cannot be decided.
+    /// It cannot be decided whether requests are allowed.
     Unknown,
     /// More requests are allowed.
     Wider,
-    /// Some more and some fewer requests are allowed.
+    /// Some additional requests are allowed, and some are no longer allowed.
     Both,
 }
 
 impl Effect {
-    /// Returns `wider`.
+    /// Returns the effect as a word, such as `wider`.
     pub fn name(self) -> &'static str {
         match self {
             Effect::None => "none",
@@ -62,7 +62,7 @@ impl Effect {
         }
     }
 
-    /// The effect of both together.
+    /// Combines two effects.
     #[must_use]
     pub fn and(self, other: Effect) -> Effect {
         match (self.min(other), self.max(other)) {
@@ -82,7 +82,7 @@ impl Effect {
     }
 }
 
-/// What happens to a policy.
+/// The kind of change to a policy.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ChangeKind {
     Added,
@@ -91,7 +91,7 @@ pub enum ChangeKind {
 }
 
 impl ChangeKind {
-    /// Returns `added`.
+    /// Returns the kind of change as a word, such as `added`.
     pub fn name(self) -> &'static str {
         match self {
             ChangeKind::Added => "added",
@@ -104,13 +104,13 @@ impl ChangeKind {
 /// A policy that is added, removed or changed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PolicyChange {
-    /// `TaintRulePolicy`
+    /// Kind of the policy, such as `TaintRulePolicy`.
     pub kind: &'static str,
     pub name: String,
     pub change: ChangeKind,
-    /// Where it is: in the new set, or in the old one if it is removed.
+    /// Location of the policy in the new set, or in the old set if it was removed.
     pub source: String,
-    /// What the change does, together with all others.
+    /// The effect of the change, together with all other changes.
     pub effect: Effect,
     /// The fields that change; empty if the policy is added or removed.
     pub fields: Vec<FieldChange>,
@@ -122,21 +122,22 @@ pub struct Difference {
     pub effect: Effect,
     /// The policies whose change makes the difference: `TolerationPolicy research`.
     pub policies: Vec<String>,
-    /// What the requests contain.
+    /// Description of the affected requests.
     pub what: String,
-    /// What happens to them under the old set, such as `denied`.
+    /// The result for these requests under the old set, such as `denied`.
     pub before: &'static str,
-    /// What happens to them under the new set.
+    /// The result for these requests under the new set.
     pub after: &'static str,
-    /// Examples of namespaces in which it is so; empty if it is so in all, or if the objects have none.
+    /// Example namespaces for the difference; empty if it applies in all, or if the objects are
+    /// cluster-scoped.
     pub namespaces: Vec<String>,
-    /// An example of a user for whom it is so; `None` if it is so for users whom no policy names.
+    /// An example user for the difference; `None` if it applies to users whom no policy names.
     pub user: Option<String>,
-    /// The kinds of objects.
+    /// The affected kinds of objects.
     pub resources: Vec<&'static str>,
-    /// The operations, if it is so only for one of them.
+    /// The operation, if the difference applies to only one.
     pub operation: Option<&'static str>,
-    /// From when it is so, if not from now on.
+    /// The time from which the difference applies, if not immediately.
     pub from: Option<String>,
 }
 
@@ -147,7 +148,7 @@ pub struct PolicyDiff {
     pub effect: Effect,
     pub changes: Vec<PolicyChange>,
     pub differences: Vec<Difference>,
-    /// Why not everything was compared; empty if everything was.
+    /// Reasons why the comparison is incomplete; empty if it is complete.
     pub incomplete: Vec<String>,
 }
 
@@ -156,8 +157,8 @@ fn title(policy: &Policy) -> String {
     format!("{} {}", policy.spec.kind().name(), policy.name)
 }
 
-/// The meaning of a policy as far as its text shows: policies with equal texts mean the same.
-fn meaning(policy: &Policy) -> String {
+/// Canonical JSON of a policy. Policies with equal texts have the same meaning.
+fn canonical_json(policy: &Policy) -> String {
     let spec = doc::parse(&policy.json).map(|parsed| parsed.root().get("spec").to_json());
     format!("{} {} {:?}", policy.spec.kind().name(), spec.unwrap_or_default(), policy.schema_files)
 }
@@ -194,39 +195,39 @@ impl PolicySet {
     }
 }
 
-/// A difference, and where it was found.
+/// A difference, and the contexts in which it was found.
 #[derive(Default)]
 struct Occurrences {
     policies: BTreeSet<String>,
     namespaces: BTreeSet<String>,
-    /// The simplest user for whom it was found: the number of the user, and who that is.
+    /// The simplest user for whom the difference was found: index and description.
     user: Option<(usize, Option<String>)>,
     resources: BTreeSet<&'static str>,
     operations: BTreeSet<&'static str>,
     from: Option<Timestamp>,
 }
 
-/// A comparison while it is made.
+/// A comparison in progress.
 struct Comparison<'s> {
     old: &'s PolicySet,
     new: &'s PolicySet,
     now: Timestamp,
     times: Vec<Timestamp>,
-    /// Policies that differ, or are in one set only.
+    /// Titles of policies that differ or are in only one set.
     changed: BTreeSet<String>,
-    /// Of the policies of both sets, in order: those that mean the same have the same number.
+    /// For the policies of both sets, in order: policies with equal meaning have the same number.
     meanings: Vec<usize>,
-    found: BTreeMap<Found, Occurrences>,
-    /// What was found for policies that were compared before.
-    known: BTreeMap<SceneKey, Vec<(Found, Vec<String>)>>,
+    found: BTreeMap<FoundDifference, Occurrences>,
+    /// Cached results of comparisons.
+    known: BTreeMap<CircumstancesKey, Vec<(FoundDifference, Vec<String>)>>,
     scenes: usize,
     incomplete: BTreeSet<String>,
 }
 
-/// What the result of a comparison depends on.
+/// Cache key: everything that the result of a comparison depends on.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct SceneKey {
-    /// The policies that apply, as numbers, and whether they bind the user.
+struct CircumstancesKey {
+    /// Indices of the policies that apply, and whether they bind the user.
     matched: Vec<(usize, bool)>,
     time: usize,
     operation: &'static str,
@@ -237,7 +238,7 @@ struct SceneKey {
 impl<'s> Comparison<'s> {
     fn new(old: &'s PolicySet, new: &'s PolicySet, now: Timestamp) -> Comparison<'s> {
         let by_title = |set: &'s PolicySet| -> BTreeMap<String, String> {
-            set.policies.iter().map(|policy| (title(policy), meaning(policy))).collect()
+            set.policies.iter().map(|policy| (title(policy), canonical_json(policy))).collect()
         };
         let (before, after) = (by_title(old), by_title(new));
         let all = before.keys().chain(after.keys()).cloned();
@@ -247,7 +248,7 @@ impl<'s> Comparison<'s> {
         let meanings = both()
             .map(|policy| {
                 let next = numbers.len();
-                *numbers.entry(meaning(policy)).or_insert(next)
+                *numbers.entry(canonical_json(policy)).or_insert(next)
             })
             .collect();
         let later = both().flat_map(|policy| times(policy)).filter(|time| *time > now);
@@ -297,7 +298,7 @@ impl<'s> Comparison<'s> {
                         self.incomplete.insert("too many combinations of policies".to_owned());
                         return;
                     }
-                    let key = SceneKey {
+                    let key = CircumstancesKey {
                         matched: matched.clone(),
                         time,
                         operation: cell.operation.name(),
@@ -329,7 +330,12 @@ impl<'s> Comparison<'s> {
     }
 
     /// Compares the sets for one combination of policies that apply.
-    fn compare_scene(&mut self, key: &SceneKey, cell: &Cell, user: &str) -> Vec<(Found, Vec<String>)> {
+    fn compare_scene(
+        &mut self,
+        key: &CircumstancesKey,
+        cell: &Cell,
+        user: &str,
+    ) -> Vec<(FoundDifference, Vec<String>)> {
         let (Ok(user), Some(now)) = (doc::parse(user), self.times.get(key.time)) else { return Vec::new() };
         let count = self.old.policies.len();
         let (mut before, mut after) = (Vec::new(), Vec::new());
@@ -340,9 +346,9 @@ impl<'s> Comparison<'s> {
             };
             list.extend(policy.map(|policy| MatchedPolicy { policy, binds: *binds }));
         }
-        let scene = Scene::new(cell.kind, cell.operation, user.root(), *now);
-        let results = compare(&before, &after, &scene, &self.changed);
-        if scene.is_incomplete() {
+        let circumstances = Circumstances::new(cell.kind, cell.operation, user.root(), *now);
+        let results = compare(&before, &after, &circumstances, &self.changed);
+        if circumstances.is_incomplete() {
             self.incomplete.insert("the patterns of drivers or keys have too many combinations".to_owned());
         }
         results
@@ -350,7 +356,7 @@ impl<'s> Comparison<'s> {
 
     fn record(
         &mut self,
-        found: Found,
+        found: FoundDifference,
         policies: Vec<String>,
         cell: &Cell,
         user: (usize, Option<String>),
@@ -371,7 +377,7 @@ impl<'s> Comparison<'s> {
         };
     }
 
-    /// Adds what policies that cannot be evaluated do, which shows in no request.
+    /// Adds differences in `failurePolicy`, which no sample request shows.
     fn compare_failures(&mut self) {
         for old in &self.old.policies {
             let same = self.new.policies.iter().find(|new| title(new) == title(old));
@@ -381,7 +387,7 @@ impl<'s> Comparison<'s> {
                 found.effect != Effect::None && at.policies.contains(&title(old)) && found.is_failure()
             });
             if before != after && !is_known {
-                let found = Found::failure_policy(before, after);
+                let found = FoundDifference::failure_policy(before, after);
                 self.found.entry(found).or_default().policies.insert(title(old));
             }
         }
@@ -462,7 +468,7 @@ fn shortest(names: BTreeSet<String>) -> Vec<String> {
     names
 }
 
-/// The word for what happens to a request.
+/// The word for the result of a request at this level.
 fn word(level: Option<Level>) -> &'static str {
     match level {
         None => "allowed",

@@ -9,7 +9,7 @@ use tollgate_formats::gotime::{self, Timestamp};
 /// The fields that entries about tolerations and about taints have in common.
 #[derive(Clone, Debug)]
 pub(super) struct EntryTerms {
-    /// `allow[0]`
+    /// Path of the entry, such as `allow[0]`.
     pub(super) location: Box<str>,
     pub(super) values: Option<Vec<Box<str>>>,
     pub(super) effects: Effects,
@@ -47,7 +47,7 @@ impl EntryTerms {
     }
 
     /// True if the entry includes taints with that value and effect.
-    pub(super) fn contain(&self, value: &str, effect: &str) -> bool {
+    pub(super) fn includes(&self, value: &str, effect: &str) -> bool {
         self.effects.contains(Effects::named(effect))
             && self.values.as_ref().is_none_or(|values| values.iter().any(|known| &**known == value))
     }
@@ -120,7 +120,7 @@ impl TolerationEntry {
     }
 }
 
-/// An entry about taints, whose key is a glob in which `${driver}` stands for the driver.
+/// An entry about taints. Its key is a glob that can contain `${driver}`.
 #[derive(Clone, Debug)]
 pub(super) struct TaintEntry {
     pub(super) key: Box<str>,

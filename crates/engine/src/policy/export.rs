@@ -1,14 +1,15 @@
 //! Policies as ValidatingAdmissionPolicies, which the API server evaluates by itself while Tollgate is down.
 //!
-//! There is one ValidatingAdmissionPolicy for each kind of objects and each action, with all policies inlined: the API
-//! server denies what any ValidatingAdmissionPolicy denies, but the allow lists of policies add up. The expressions read
-//! objects in the version of the request, whichever that is. An object in a version that they do not know is denied.
+//! There is one ValidatingAdmissionPolicy for each kind of objects and each action, with all policies inlined: the
+//! API server denies what any ValidatingAdmissionPolicy denies, but the allow lists of policies add up. The
+//! expressions read objects in the version of the request, whichever that is. An object in a version that they do not
+//! know is denied.
 //!
 //! The expressions rely on the order of the API server: it sets defaults and validates an object before it evaluates
 //! policies, so that keys, effects and drivers are valid and the specs of claims and templates do not change.
 //!
-//! Invariant: the export gives the verdicts of the policies. What it cannot express is listed ([`Omission`]), and leaving
-//! it out makes the export weaker, never stricter.
+//! Invariant: the export gives the verdicts of the policies. What it cannot express is listed ([`Omission`]), and
+//! leaving it out makes the export weaker, never stricter.
 
 mod claims;
 mod draft;
@@ -47,7 +48,7 @@ const KINDS: [ApiKind; 5] = [
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Export {
     pub policies: Vec<AdmissionPolicy>,
-    /// What is left out; empty if everything is exported.
+    /// The parts that are not exported; empty if everything is.
     pub omissions: Vec<Omission>,
 }
 
@@ -64,7 +65,7 @@ pub struct AdmissionPolicy {
 }
 
 impl AdmissionPolicy {
-    /// Its name in the cluster, such as `deny-resourceclaims.tollgate.dev`.
+    /// Name of the exported object, such as `deny-resourceclaims.tollgate.dev`.
     pub fn name(&self) -> String {
         let ignored = if self.ignores_failures { "-ignore-failures" } else { "" };
         format!("{}-{}{ignored}.tollgate.dev", self.action.name(), self.kind.resource())

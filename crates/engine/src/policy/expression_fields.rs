@@ -12,7 +12,7 @@ use tollgate_cel::{Schema, Selected};
 #[derive(Clone, Debug)]
 pub(super) struct FieldTypes(Vec<Ty>);
 
-/// What a variable can be, if there is a schema of it.
+/// Returns the schema of a variable in policy expressions, if there is one.
 pub(super) fn of_variable(name: &str, kinds: &[ApiKind]) -> Option<FieldTypes> {
     // Expressions see every object in the form of v1.
     let root = |kind: &ApiKind| Ty::Struct(fields::root(*kind, Version::V1));

@@ -1,18 +1,42 @@
-//! The fields of policy files: data. This file has the rows that several kinds share; each kind has a file of its own.
+//! The fields of policy files: data. This file has the rows that several kinds share; each kind has a file of its
+//! own.
 //!
-//! What the fields mean is in `docs/reference/policies.md` and in the files named after the kinds. `policy::kind` lists the kinds.
+//! What the fields mean is in `docs/reference/policies.md` and in the files named after the kinds. `policy::kind`
+//! lists the kinds.
 
-/// A policy file of that kind: what every kind has, and its own spec.
+/// Declares the schema of a policy kind: the common fields and its own spec.
 macro_rules! policy_file {
     ($kind:literal, $spec:ident) => {
         Struct {
             name: $kind,
             fields: &[
-                API,
+                super::API,
                 required("kind", Ty::OneOf(&[$kind]), concat!("Always `", $kind, "`")),
-                META,
+                super::META,
                 required("spec", Ty::Struct(&$spec), "Specification of the policy"),
-                STATUS,
+                super::STATUS,
+            ],
+        }
+    };
+}
+
+/// The spec of a policy: what every kind has, and its own fields.
+macro_rules! policy_spec {
+    ($name:literal, $match:ident, $($own:expr),* $(,)?) => {
+        Struct {
+            name: $name,
+            fields: &[
+                field("match", Ty::Struct(&$match), "Objects to which the policy applies (default: all)"),
+                super::EXEMPT,
+                super::ACTION,
+                super::ENFORCE_FROM,
+                super::CONTACT,
+                super::DOCS,
+                super::FAILURE,
+                super::UNAVAILABLE,
+                super::CONDITIONS,
+                super::VALIDATIONS,
+                $($own,)*
             ],
         }
     };
@@ -39,7 +63,7 @@ const STATUS: Field =
     field("status", Ty::Any, "Status of a custom resource; ignored by Tollgate when it reads policies");
 const META: Field = required("metadata", Ty::Struct(&METADATA), "Metadata of the policy");
 
-/// A field that a resource has when it is read from a cluster.
+/// A field that the API server sets on stored resources.
 const fn set_by_server(name: &'static str) -> Field {
     field(name, Ty::Any, "Used by the API server; ignored by Tollgate")
 }
@@ -111,9 +135,9 @@ const VALIDATION_TY: Ty = Ty::Struct(&VALIDATION);
 const VALIDATIONS: Field =
     field("validations", Ty::List(&VALIDATION_TY), "Expressions that must all be true");
 const GLOBS: Ty = Ty::NonEmptyList(&Ty::NonEmptyStr);
-/// An empty list exempts nothing, which is what it says.
+/// A list of exemptions, which may be empty.
 const EXEMPTIONS: Ty = Ty::List(&Ty::NonEmptyStr);
-/// Globs for namespaces.
+/// A glob pattern for namespaces.
 const NAMESPACE_GLOB: Ty = Ty::Text(&formats::NAMESPACE_GLOB);
 const NAMESPACES: Field =
     field("namespaces", Ty::NonEmptyList(&NAMESPACE_GLOB), "Namespaces to include, as globs (default: all)");

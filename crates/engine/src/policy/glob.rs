@@ -5,7 +5,7 @@
 
 use memchr::memmem;
 
-/// A glob pattern.
+/// A glob pattern, in which `*` matches any text.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Glob(Box<str>);
 
@@ -99,7 +99,7 @@ mod tests {
         }
     }
 
-    /// Every pattern and text of few letters, against the definition.
+    /// Compares the implementation with the definition, for every short pattern and text of few letters.
     #[test]
     fn globs_match_as_defined() {
         fn defined(pattern: &[u8], text: &[u8]) -> bool {

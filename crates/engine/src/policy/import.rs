@@ -14,15 +14,16 @@ use tollgate_formats::gofmt;
 /// A policy of a file as a custom resource.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ImportedPolicy {
-    /// Its kind.
+    /// Kind of the policy.
     pub kind: PolicyKind,
-    /// Its name.
+    /// Name of the policy.
     pub name: Box<str>,
     /// `file:line` of the policy.
     pub source: Box<str>,
-    /// The resource as JSON.
+    /// The custom resource as JSON.
     pub json: String,
-    /// Why the resource would be refused, although the policy loads from its file: it exceeds a limit of resources.
+    /// Reasons why the API server would reject the resource although the policy file loads: it exceeds a
+    /// limit for resources.
     pub errors: Vec<FieldError>,
 }
 
@@ -65,7 +66,7 @@ fn import(policy: &Policy) -> ImportedPolicy {
 
 /// Writes the values of a policy.
 struct Importer<'p> {
-    /// The fields that name schema files, and the contents of those files.
+    /// The fields that reference schema files, with the contents of these files.
     schemas: &'p [(String, String)],
 }
 
@@ -95,7 +96,7 @@ impl Importer<'_> {
         members
     }
 
-    /// The items of a list; those that need a name and have none get one.
+    /// Converts the items of a list to JSON. Items without a required name get a generated one.
     fn list(&self, list: Value<'_>, item: &Ty, at: &Path<'_>) -> String {
         let Ty::Struct(ty) = item else { return list.to_json() };
         let key = ty.fields.iter().find(|field| resource::is_map_key(ty, field.name)).map(|field| field.name);

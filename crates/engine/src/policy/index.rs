@@ -15,13 +15,13 @@ pub(super) struct NamespaceIndex {
     everywhere: Vec<u32>,
     /// Policies by the part of a pattern before its first wildcard.
     by_start: HashMap<Box<str>, Vec<u32>>,
-    /// The lengths of those parts, each once.
+    /// The distinct lengths of these prefixes.
     lengths: Vec<usize>,
 }
 
 impl NamespaceIndex {
     /// Builds the index of these policies.
-    pub(super) fn of(policies: &[Arc<Policy>]) -> NamespaceIndex {
+    pub(super) fn from_policies(policies: &[Arc<Policy>]) -> NamespaceIndex {
         let mut index = NamespaceIndex::default();
         for (number, policy) in (0u32..).zip(policies) {
             let Some(patterns) = policy.scope.namespaces() else {

@@ -2,8 +2,9 @@
 //!
 //! Schemas are trusted, data is not. The `jsonschema` crate compiles and evaluates schemas. It reads the data through
 //! `instance`, which counts steps (`budget`), and remembers what it has decided about lists and objects in recursive
-//! schemas. What could explode without looking at the data is refused when the schema is compiled (`graph`). A value that
-//! cannot be checked within the budget is a violation, and so is a key that a Go decoder confuses with another one (`keys`).
+//! schemas. What could explode without looking at the data is refused when the schema is compiled (`graph`). A value
+//! that cannot be checked within the budget is a violation, and so is a key that a Go decoder confuses with another
+//! one (`keys`).
 //!
 //! Invariant: time and memory are at most linear in the data, whatever the schema.
 #![expect(clippy::disallowed_types, reason = "the validator takes a generic JSON tree")]
@@ -29,35 +30,35 @@ use budget::Meter;
 use faults::ViolationSink;
 use graph::Graph;
 use instance::{Instance, Tape};
-use keys::Run;
+use keys::KeyCheck;
 use tollgate_document::doc::{Value, ValueKind};
 use tollgate_document::field::Path;
 use tollgate_formats::gofmt;
 
-/// What is said of a value for which no steps are left.
+/// Message for a value whose evaluation exceeds the step limit.
 const STEP_LIMIT: &str = "cannot be checked: evaluating its schema exceeds the step limit";
 
-/// Deeper values are not checked.
+/// Maximum nesting depth of a value that is checked.
 const MAX_DEPTH: usize = 127;
 
-/// Subschemas inside each other, over all levels of a value.
+/// Maximum nesting of subschemas, over all levels of a value.
 const MAX_NESTING: usize = 2_000;
-/// As many of them as any thread has the stack for, in a debug build.
+/// Nesting depth that can be evaluated on the stack of any thread, including in debug builds.
 const FLAT_NESTING: usize = 200;
-/// The stack for more. Its pages are touched only as deep as the value goes.
+/// Stack size for deeper nesting, in bytes. Only the used pages are touched.
 const DEEP_STACK: usize = 32 << 20;
 
-/// For a larger value it is not said what is wrong. An API server accepts parameters of 10 KiB.
+/// Errors are not explained for larger values. API servers accept parameters of up to 10 KiB.
 const MAX_EXPLAINED: usize = 10_000;
 
-/// Longer texts are not of the format `regex`.
+/// Maximum length of a text with the format `regex`.
 const MAX_REGEX: usize = 4096;
 
-/// A compiled schema.
+/// A compiled JSON Schema.
 #[derive(Debug)]
 pub(super) struct Schema {
     validator: Validator<Tape>,
-    /// For the errors of values that are not valid, if this is not `validator`.
+    /// Validator that explains errors, if different from `validator`.
     explainer: Option<Validator<Tape>>,
     graph: Graph,
 }
@@ -72,12 +73,12 @@ fn compile(schema: &serde_json::Value) -> Result<Validator<Tape>, String> {
     options.build(schema).map_err(|error| error.to_string())
 }
 
-/// An object with one member.
+/// Creates a JSON object with one member.
 fn object(name: &str, value: serde_json::Value) -> serde_json::Value {
     serde_json::Value::Object(serde_json::Map::from_iter([(name.to_owned(), value)]))
 }
 
-/// The crate's check of a regular expression takes quadratic time.
+/// Checks a regular expression in linear time; the crate's own check is quadratic.
 fn is_regex(text: &str) -> bool {
     static CHECK: LazyLock<Option<Validator>> = LazyLock::new(|| {
         jsonschema::options().with_draft(Draft::Draft7).build(&object("format", "regex".into())).ok()
@@ -97,7 +98,7 @@ impl Schema {
     }
 
     /// Checks a value; `visit` gets each violation with its path.
-    pub(super) fn check(
+    pub(super) fn check_value(
         &self,
         value: Value<'_>,
         at: &Path<'_>,
@@ -106,7 +107,7 @@ impl Schema {
     ) {
         let mut faults = ViolationSink::new(visit);
         check_with_budget(value, at, budget, &mut faults, &mut |meter, levels, faults| {
-            keys::check(Run { graph: &self.graph, meter }, value, &[0], &TYPE_NAMES, at, faults);
+            keys::check_keys(KeyCheck { graph: &self.graph, meter }, value, &[0], &TYPE_NAMES, at, faults);
             let nesting = levels * self.graph.nesting as usize;
             if nesting > MAX_NESTING {
                 faults.report_whole(at, STEP_LIMIT);
@@ -146,7 +147,7 @@ pub(super) fn check_keys(
 ) {
     let mut faults = ViolationSink::new(visit);
     check_with_budget(value, at, budget, &mut faults, &mut |meter, _, faults| {
-        keys::check(Run { graph: &Graph::default(), meter }, value, &[], &TYPE_NAMES, at, faults);
+        keys::check_keys(KeyCheck { graph: &Graph::default(), meter }, value, &[], &TYPE_NAMES, at, faults);
     });
 }
 
@@ -164,7 +165,7 @@ pub(super) fn check_sought_keys(
     });
 }
 
-/// Checks for keys that a Go decoder confuses with those that determine the type of the value.
+/// Reports keys that a Go decoder could confuse with `apiVersion` and `kind`.
 pub(super) fn check_type_keys(
     value: Value<'_>,
     at: &Path<'_>,
@@ -207,11 +208,11 @@ fn check_with_budget(
 }
 
 /// A name, shortened for a message.
-fn cut(name: &str) -> Cow<'_, str> {
+fn shortened_name(name: &str) -> Cow<'_, str> {
     gofmt::shorten(name, 128)
 }
 
-/// How many levels of lists and objects a value has, or why it cannot be checked.
+/// Returns the nesting depth of a value, or the reason why it cannot be checked.
 fn count_levels(value: Value<'_>) -> Result<usize, String> {
     let mut open: Vec<usize> = Vec::new();
     let mut levels = 1;

@@ -16,7 +16,7 @@ use tollgate_document::finding::RuleId;
 /// Declares the kinds, so that enum and list cannot drift.
 macro_rules! kinds {
     ($($kind:ident,)*) => {
-        /// A kind of policy.
+        /// A kind of policy, such as TolerationPolicy.
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
         pub enum PolicyKind {
             $(#[doc = concat!(stringify!($kind), "Policy")] $kind,)*
@@ -101,7 +101,7 @@ impl PolicyKind {
         }
     }
 
-    /// Compiles `spec`, whose types are already checked, and reports other faults.
+    /// Compiles `spec`, whose types have already been checked, and reports further errors.
     pub(super) fn read_spec(
         self,
         spec: Value<'_>,
@@ -184,10 +184,12 @@ pub(super) fn check_all(
 ) {
     for kind in PolicyKind::ALL {
         match kind {
-            PolicyKind::Toleration => toleration::check(policies, admission, context.profile, report),
-            PolicyKind::Taint => taint::check(policies, admission, report),
-            PolicyKind::TaintRule => taint_rule::check(policies, admission, context, report),
-            PolicyKind::Parameter => parameters::check(policies, admission, context, report),
+            PolicyKind::Toleration => {
+                toleration::check_tolerations(policies, admission, context.profile, report)
+            }
+            PolicyKind::Taint => taint::check_taints(policies, admission, report),
+            PolicyKind::TaintRule => taint_rule::check_taint_rule(policies, admission, context, report),
+            PolicyKind::Parameter => parameters::check_parameters(policies, admission, context, report),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Compiles policy files into a [`PolicySet`], all or none.
 //!
 //! The caller reads the files, so that the same code loads from a directory, from a ConfigMap volume and from a test.
-//! Every fault of every file is reported, with file, line and column.
+//! All errors of all files are reported, with file, line and column.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -24,25 +24,25 @@ use tollgate_document::field::Path;
 use tollgate_document::source::{Document, InputError, Lines, documents};
 use tollgate_formats::gotime;
 
-/// A file that was read.
+/// A policy file with its contents.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PolicyFile {
-    /// Its name, as the user gave it.
+    /// File name as given by the user.
     pub name: String,
-    /// Its contents.
+    /// Contents of the file.
     pub text: String,
 }
 
-/// Something wrong with a policy file. Line and column count from 1, columns in characters.
+/// An error in a policy file. Lines and columns are counted from 1, columns in characters.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct PolicyError {
-    /// The file.
+    /// File name.
     pub file: String,
-    /// The line.
+    /// Line, counted from 1.
     pub line: usize,
-    /// The column.
+    /// Column, counted from 1 in characters.
     pub column: usize,
-    /// What is wrong.
+    /// Error message.
     pub message: String,
 }
 
@@ -55,7 +55,7 @@ impl std::fmt::Display for PolicyError {
 
 impl std::error::Error for PolicyError {}
 
-/// A function that reads a file that a policy names, and returns its contents or why it cannot be read.
+/// A function that reads a file referenced by a policy. Returns its contents or an error message.
 pub type ReadFile<'r> = &'r dyn Fn(&str) -> Result<String, String>;
 
 impl PolicySet {
@@ -83,7 +83,7 @@ impl PolicySet {
         }
         let digest = format!("{:x}", digest.finalize());
         let policies: Vec<Arc<Policy>> = policies.into_iter().map(Arc::new).collect();
-        let index = NamespaceIndex::of(&policies);
+        let index = NamespaceIndex::from_policies(&policies);
         Ok(PolicySet { policies, index, digest: digest.into(), warnings, resources: Vec::new() })
     }
 }
@@ -168,7 +168,7 @@ impl Loader {
                 return;
             }
         };
-        faults.check(root, &Ty::Struct(kind.schema()), &Path::ROOT);
+        faults.check_value(root, &Ty::Struct(kind.schema()), &Path::ROOT);
         if faults.0.is_empty() {
             let name = root.get("metadata").get("name").str();
             if let Some(other) = self.find_source(kind, name) {
@@ -194,7 +194,7 @@ impl Loader {
     }
 }
 
-/// Returns the errors of a document that should have the given type, with their positions. `lines` are those of the
+/// Returns the errors of a document that should have the given type, with their positions. `lines` covers the
 /// whole file.
 pub fn document_errors(
     file: &str,
@@ -203,7 +203,7 @@ pub fn document_errors(
     ty: &'static Struct,
 ) -> Vec<InputError> {
     let mut faults = PolicyFaults::default();
-    faults.check(document.doc.root(), &Ty::Struct(ty), &Path::ROOT);
+    faults.check_value(document.doc.root(), &Ty::Struct(ty), &Path::ROOT);
     let error = |fault: PolicyFault| {
         let location = document.locate(lines, &fault.at, fault.on_key);
         let message =
@@ -229,7 +229,7 @@ fn policy_kind_of(root: Value<'_>) -> Result<PolicyKind, (&'static str, String)>
     })
 }
 
-/// Compiles a policy document, whose types are already checked, and reports other faults.
+/// Compiles a policy document, whose types have already been checked, and reports further errors.
 pub(super) fn read_policy(
     kind: PolicyKind,
     root: Value<'_>,
@@ -280,7 +280,7 @@ pub(super) fn optional_text(value: Value<'_>) -> Option<Box<str>> {
     value.exists().then(|| value.str().into())
 }
 
-/// Reports expressions of `namespaceSelector` whose values do not fit the operator.
+/// Reports `namespaceSelector` expressions whose values are invalid for their operator.
 fn check_selector(selector: Value<'_>, at: &Path<'_>, faults: &mut PolicyFaults) {
     let match_at = at.field("match");
     let selector_at = match_at.field("namespaceSelector");
@@ -326,7 +326,7 @@ fn expression_position(
     lines.position(bytes.start + at)
 }
 
-/// Where the JSON Schemas of policies come from: the policy itself, or a file that it names.
+/// Source of the JSON Schemas of policies: the policy itself, or a file that it references.
 pub(super) struct SchemaSource<'l> {
     file: &'l str,
     files: &'l [PolicyFile],
@@ -334,19 +334,19 @@ pub(super) struct SchemaSource<'l> {
     seen: &'l SeenSchemas,
 }
 
-/// What was read of schema files while policies are compiled.
+/// Schema files that were read while policies are compiled.
 #[derive(Default)]
 pub(super) struct SeenSchemas {
-    /// The files that policies name.
+    /// Files that policies reference.
     named: RefCell<BTreeSet<String>>,
-    /// The contents of those that are not among the policy files.
+    /// Hash of the schema files that are not among the policy files.
     digest: RefCell<Sha256>,
     /// Schema files of the current policy: the field that names the file, and its contents.
     current: RefCell<Vec<(String, String)>>,
 }
 
 impl<'l> SchemaSource<'l> {
-    /// The schemas of a policy that is in no file, and can name none.
+    /// The schema source of a policy that is not in a file and cannot reference files.
     pub(super) fn without_files(seen: &'l SeenSchemas) -> SchemaSource<'l> {
         let read = &|_: &str| Err("a policy that is in no file cannot name files".to_owned());
         SchemaSource { file: "", files: &[], read, seen }
@@ -434,8 +434,8 @@ fn relative_to(file: &str, path: &str) -> String {
     }
 }
 
-/// Returns the path without `.` and `..`, as far as the names alone tell, because one file may be named in several
-/// ways.
+/// Returns the path without `.` and `..` segments, so that different spellings of a file name are equal. Does
+/// not access the file system.
 pub fn normalized(path: &str) -> String {
     let mut parts: Vec<&str> = Vec::new();
     for (index, part) in path.split('/').enumerate() {

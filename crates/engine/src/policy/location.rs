@@ -1,4 +1,4 @@
-//! Where a policy is and what it is called, in one value: for messages, and for programs that count by policy.
+//! The name and location of a policy, for messages and for programs that count by policy.
 
 use std::ops::Deref;
 

@@ -1,4 +1,4 @@
-//! Where a policy applies: namespaces, kinds, drivers, operations; and whom it does not bind.
+//! The scope of a policy: namespaces, kinds, drivers and operations; and the users that it exempts.
 //!
 //! Cheap criteria come first, so that a policy for another namespace costs one comparison. A criterion that cannot be
 //! evaluated (labels of a namespace that are not known) gives [`ScopeMatch::Unknown`], never `No`.
@@ -9,18 +9,19 @@ mod samples;
 
 use super::glob::Glob;
 use crate::admission::{Labels, Operation};
+use tollgate_api::labels::{LabelRequirement, read_selector};
 use tollgate_api::profile::ApiKind;
 use tollgate_document::doc::Value;
 
-/// Most bytes of a driver's name that is compared with globs; API servers accept 63.
+/// Maximum length in bytes of a driver's name that is compared with globs; API servers accept 63.
 pub(super) const MAX_DRIVER: usize = 253;
-/// Most groups of a user that are compared with exemptions.
+/// Maximum number of groups of a user that are compared with exemptions.
 const MAX_GROUPS: usize = 4_096;
 
 /// The label of every namespace that has its name as value.
 const NAME_LABEL: &str = "kubernetes.io/metadata.name";
 
-/// Whether a policy applies to a request.
+/// Result of matching a request against the scope of a policy.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum ScopeMatch {
     Yes,
@@ -34,25 +35,10 @@ pub(super) enum ScopeMatch {
 pub(super) struct Scope {
     namespaces: Option<Vec<Glob>>,
     excluded: Vec<Glob>,
-    selector: Vec<LabelRequirement>,
+    selector: Vec<LabelRequirement<Box<str>>>,
     drivers: Option<Vec<Glob>>,
     operations: Option<Vec<Operation>>,
     kinds: Vec<ApiKind>,
-}
-
-#[derive(Clone, Debug)]
-struct LabelRequirement {
-    key: Box<str>,
-    operator: LabelOperator,
-    values: Vec<Box<str>>,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum LabelOperator {
-    In,
-    NotIn,
-    Exists,
-    DoesNotExist,
 }
 
 impl Scope {
@@ -69,7 +55,7 @@ impl Scope {
         Scope {
             namespaces: read_globs(value.get("namespaces")),
             excluded: read_globs(value.get("excludeNamespaces")).unwrap_or_default(),
-            selector: read_requirements(value.get("namespaceSelector")),
+            selector: read_selector(value.get("namespaceSelector"), Into::into).unwrap_or_default(),
             drivers: read_globs(value.get("drivers")),
             operations: operations.exists().then(|| {
                 let named = |name: &str| operations.items().any(|item| ["*", name].contains(&item.str()));
@@ -117,7 +103,7 @@ impl Scope {
         let Some(namespace) = namespace else { return ScopeMatch::Yes };
         let mut answer = ScopeMatch::Yes;
         for requirement in &self.selector {
-            match requirement.matches(namespace, labels) {
+            match matches_label(requirement, namespace, labels) {
                 ScopeMatch::Yes => {}
                 ScopeMatch::No => return ScopeMatch::No,
                 ScopeMatch::Unknown => answer = ScopeMatch::Unknown,
@@ -126,7 +112,7 @@ impl Scope {
         answer
     }
 
-    /// True if the operation and the name of the namespace match, whatever `namespaceSelector` says.
+    /// True if the operation and the name of the namespace match. `namespaceSelector` is ignored.
     pub(super) fn applies_by_name(&self, operation: Operation, namespace: Option<&str>) -> bool {
         let is_named = |namespace: &str| {
             any_matches(self.namespaces.as_deref(), namespace)
@@ -136,8 +122,7 @@ impl Scope {
             && namespace.is_none_or(is_named)
     }
 
-    /// True if the policy applies to that driver. An empty driver, or one that no server accepts, stands for all
-    /// drivers.
+    /// True if the policy applies to this driver. An empty or invalid driver name matches every policy.
     pub(super) fn matches_driver(&self, driver: &str) -> bool {
         driver.is_empty() || driver.len() > MAX_DRIVER || any_matches(self.drivers.as_deref(), driver)
     }
@@ -168,44 +153,18 @@ pub(super) fn read_globs(list: Value<'_>) -> Option<Vec<Glob>> {
     list.exists().then(|| list.items().map(|item| Glob::new(item.str())).collect())
 }
 
-/// Reads `matchLabels` and `matchExpressions` of a label selector as requirements.
-fn read_requirements(selector: Value<'_>) -> Vec<LabelRequirement> {
-    let labels = selector.get("matchLabels").members().map(|(key, value)| LabelRequirement {
-        key: key.text().into(),
-        operator: LabelOperator::In,
-        values: vec![value.str().into()],
-    });
-    let expressions = selector.get("matchExpressions").items().map(|item| LabelRequirement {
-        key: item.get("key").str().into(),
-        operator: match item.get("operator").str() {
-            "In" => LabelOperator::In,
-            "NotIn" => LabelOperator::NotIn,
-            "Exists" => LabelOperator::Exists,
-            _ => LabelOperator::DoesNotExist,
-        },
-        values: item.get("values").items().map(|value| value.str().into()).collect(),
-    });
-    labels.chain(expressions).collect()
-}
-
-impl LabelRequirement {
-    /// Returns whether a namespace with these labels meets the requirement.
-    // upstream v1.36 labels.Requirement.Matches
-    fn matches(&self, namespace: &str, labels: Labels<'_>) -> ScopeMatch {
-        let value = match labels {
-            _ if &*self.key == NAME_LABEL => Some(namespace),
-            Labels::Unknown => return ScopeMatch::Unknown,
-            Labels::Known(labels) => labels.member(&self.key).map(|(_, value)| value.str()),
-        };
-        let is_listed = value.is_some_and(|value| self.values.iter().any(|known| &**known == value));
-        let holds = match self.operator {
-            LabelOperator::In => is_listed,
-            LabelOperator::NotIn => !is_listed,
-            LabelOperator::Exists => value.is_some(),
-            LabelOperator::DoesNotExist => value.is_none(),
-        };
-        if holds { ScopeMatch::Yes } else { ScopeMatch::No }
-    }
+/// Returns whether a namespace with these labels meets a requirement.
+fn matches_label(
+    requirement: &LabelRequirement<Box<str>>,
+    namespace: &str,
+    labels: Labels<'_>,
+) -> ScopeMatch {
+    let value = match labels {
+        _ if &*requirement.key == NAME_LABEL => Some(namespace),
+        Labels::Unknown => return ScopeMatch::Unknown,
+        Labels::Known(labels) => labels.member(&requirement.key).map(|(_, value)| value.str()),
+    };
+    if requirement.holds(value) { ScopeMatch::Yes } else { ScopeMatch::No }
 }
 
 /// The compiled `spec.exempt`.
@@ -217,7 +176,7 @@ pub(super) struct Exemptions {
 }
 
 impl Exemptions {
-    /// Reads `spec.exempt`.
+    /// Reads `spec.exempt` of a policy.
     pub(super) fn read(value: Value<'_>) -> Exemptions {
         Exemptions {
             users: read_globs(value.get("users")).unwrap_or_default(),

@@ -11,12 +11,12 @@ use tollgate_api::view::{List, Object, RequestBody, Toleration, View as _};
 use tollgate_document::doc::{Change, New, ValueKind};
 use tollgate_document::field::{FieldPath, Path};
 
-/// The tolerations that one list of an update lacks, compared with the stored list.
+/// The tolerations of a stored list that are missing in the update.
 #[derive(Clone, Debug)]
 pub struct MissingTolerations {
-    /// The edits that add them.
+    /// The edits that add the tolerations.
     pub edits: Vec<Edit>,
-    /// How many there are.
+    /// Number of missing tolerations.
     pub count: usize,
     /// The path of the list, if it is replaced as a whole.
     rewritten_list: Option<FieldPath>,
@@ -54,7 +54,7 @@ pub fn missing_tolerations(new: Object<'_>, old: Object<'_>) -> Option<Vec<Missi
     (!is_other && stored.next().is_none() && !missing.is_empty()).then_some(missing)
 }
 
-/// The list is not a subsequence of the stored one.
+/// The list is not a subsequence of the stored list.
 struct NotASubset;
 
 /// Returns what the tolerations of a request lack compared with the stored ones; `None` if nothing.

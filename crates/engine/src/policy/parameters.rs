@@ -18,14 +18,14 @@ use crate::site::{self, DriverParameters};
 use tollgate_document::doc::Value;
 use tollgate_document::field::Path;
 
-/// Most parameters of an object that are checked: an API server accepts 32. An object with more is denied.
+/// Maximum number of parameters of an object that are checked: an API server accepts 32. An object with more is denied.
 const MAX_COMPARED: usize = 256;
 
 /// The compiled `spec` of a ParameterPolicy, without what all kinds share.
 #[derive(Debug)]
 pub(super) struct ParameterPolicy {
     schemas: Vec<ParameterSchema>,
-    /// The level for parameters of another apiVersion or kind; `None` allows them.
+    /// The level for parameters with another apiVersion or kind; `None` allows them.
     unknown: Option<Level>,
 }
 
@@ -38,7 +38,7 @@ struct ParameterSchema {
 }
 
 impl ParameterPolicy {
-    /// Compiles `spec`, and reports faults.
+    /// Compiles the `spec` of a ParameterPolicy, and reports errors.
     pub(super) fn read(
         spec: Value<'_>,
         at: &Path<'_>,
@@ -78,7 +78,7 @@ impl ParameterPolicy {
     }
 
     /// Checks parameters against the schema for their type; reports parameters of an unknown type.
-    fn check(
+    fn check_driver_parameters(
         &self,
         matched: MatchedPolicy<'_>,
         given: &TypedParameters<'_>,
@@ -136,20 +136,21 @@ impl ParameterPolicy {
     }
 }
 
-/// Parameters, with what a decoder could read as their type. It is looked up once, and not for each policy.
+/// Opaque parameters with all types that a decoder could read from them, computed once for all policies.
 struct TypedParameters<'d> {
     driver: Option<&'d str>,
     value: Value<'d>,
     api_version: &'d str,
     kind: &'d str,
-    /// What decoders that ignore case, or use another duplicate key, read as apiVersion.
+    /// Values that some decoder could read as `apiVersion`, by ignoring case or choosing another duplicate
+    /// key.
     versions: HashSet<&'d str>,
-    /// What decoders that ignore case, or use another duplicate key, read as kind.
+    /// Values that some decoder could read as `kind`, by ignoring case or choosing another duplicate key.
     kinds: HashSet<&'d str>,
 }
 
 impl<'d> TypedParameters<'d> {
-    /// Looks up every apiVersion and kind that a decoder could read from the parameters.
+    /// Collects every `apiVersion` and `kind` that a decoder could read from the parameters.
     fn of(given: DriverParameters<'d>) -> TypedParameters<'d> {
         let value = given.value;
         TypedParameters {
@@ -174,7 +175,7 @@ fn type_name(api_version: &str, kind: &str) -> String {
 }
 
 /// Checks the parameters of an object against the ParameterPolicies that match.
-pub(super) fn check(
+pub(super) fn check_parameters(
     policies: &[MatchedPolicy<'_>],
     admission: &DecodedAttributes<'_>,
     context: &Context<'_>,
@@ -200,7 +201,7 @@ pub(super) fn check(
         let given = TypedParameters::of(parameters);
         for (matched, policy) in &ours {
             if matched.policy.scope.matches_driver(given.driver.unwrap_or_default()) {
-                policy.check(*matched, &given, at, report);
+                policy.check_driver_parameters(*matched, &given, at, report);
             }
         }
     });

@@ -1,42 +1,43 @@
-//! Which kinds of objects a set of policies can affect.
+//! Determines which kinds of objects a set of policies can affect.
 //!
-//! Used to register the webhook: objects that no policy can affect need not be sent. Never false where
-//! [`PolicySet::judge`] could report something; true if in doubt.
+//! Used to register the webhook: objects that no policy can affect need not be sent. Returns true if in doubt, and
+//! always if [`PolicySet::find_violations`] could report something.
 
 use super::PolicySet;
 use tollgate_api::profile::ApiKind;
 
-/// Which policies of a set are meant.
+/// A subset of the policies.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Among {
+pub enum PolicySubset {
     Every,
-    /// Those with `onUnavailable: Deny`.
+    /// Policies with `onUnavailable: Deny`.
     FailingClosed,
 }
 
 impl PolicySet {
     /// Returns all policies, or only those with `onUnavailable: Deny`.
-    fn among(&self, among: Among) -> impl Iterator<Item = &super::Policy> {
+    fn policies_in(&self, among: PolicySubset) -> impl Iterator<Item = &super::Policy> {
         let every = self.policies.iter().map(std::sync::Arc::as_ref);
-        every.filter(move |policy: &&super::Policy| among == Among::Every || policy.fails_closed)
+        every.filter(move |policy: &&super::Policy| among == PolicySubset::Every || policy.fails_closed)
     }
 
-    /// True if a policy can deny any object of that kind, whatever its contents: by `validations`, by `matchConditions`
-    /// that cannot be evaluated, because the policy is broken, or because the labels of its namespace cannot be looked up.
-    pub fn judges_every(&self, kind: ApiKind, among: Among) -> bool {
+    /// True if a policy can deny any object of this kind regardless of its contents: by `validations`, by
+    /// `matchConditions` that fail, because the policy is broken, or because namespace labels are
+    /// unavailable.
+    pub fn can_deny_any(&self, kind: ApiKind, among: PolicySubset) -> bool {
         let looks_at_all = |policy: &super::Policy| {
             let needs_labels = kind.is_namespaced() && policy.scope.needs_labels();
             policy.broken.is_some()
                 || !policy.expressions.is_empty()
                 || (needs_labels && !policy.limits_tolerations_only())
         };
-        self.among(among).any(|policy| policy.scope.includes_kind(kind) && looks_at_all(policy))
+        self.policies_in(among).any(|policy| policy.scope.includes_kind(kind) && looks_at_all(policy))
     }
 
     /// True if a policy checks the parameters in objects of that kind.
-    pub fn checks_parameters(&self, kind: ApiKind, among: Among) -> bool {
+    pub fn checks_parameters(&self, kind: ApiKind, among: PolicySubset) -> bool {
         let is_about = |policy: &&super::Policy| policy.scope.includes_kind(kind);
-        self.among(among).filter(is_about).any(|policy| policy.spec.checks_parameters())
+        self.policies_in(among).filter(is_about).any(|policy| policy.spec.checks_parameters())
     }
 
     /// True if a policy limits the impact of rules, which requires the state of the cluster.
@@ -45,15 +46,15 @@ impl PolicySet {
     }
 
     /// True if a policy applies to objects of that kind.
-    pub fn is_about(&self, kind: ApiKind, among: Among) -> bool {
-        self.among(among).any(|policy| policy.scope.includes_kind(kind))
+    pub fn is_about(&self, kind: ApiKind, among: PolicySubset) -> bool {
+        self.policies_in(among).any(|policy| policy.scope.includes_kind(kind))
     }
 
     /// True if a policy adds default tolerations, or may do so once it is mended.
-    pub fn has_defaults(&self, among: Among) -> bool {
+    pub fn has_defaults(&self, among: PolicySubset) -> bool {
         let may_add = |policy: &super::Policy| {
             policy.broken.is_some() && policy.spec.kind() == super::PolicyKind::Toleration
         };
-        self.among(among).any(|policy| policy.adds_defaults() || may_add(policy))
+        self.policies_in(among).any(|policy| policy.adds_defaults() || may_add(policy))
     }
 }

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use super::json_schema::{self, Budget, Schema, SchemaViolation, SoughtNames};
 use super::{Policy, Violation};
-use crate::rules::ratchet::{At, Ratchet, Statement};
+use crate::rules::ratchet::{PathRef, Ratchet, Statement};
 use crate::rules::report::{Report, Reported, Sink, Text};
 use crate::rules::{Level, RuleSet};
 use tollgate_document::doc::Value;
@@ -16,14 +16,14 @@ use tollgate_document::field::Path;
 use tollgate_document::finding::{BadValue, ErrorType, Finding, FindingBudget, RuleId};
 use tollgate_formats::gotime::{self, Timestamp};
 
-/// Most policies that are named as denying one toleration or taint.
+/// Maximum number of policies that are named as denying one toleration or taint.
 pub(super) const MAX_DENIALS: usize = 16;
-/// Most violations of one object that name the closest entry and what would be allowed: each takes a search through all
-/// entries.
+/// Maximum number of violations of one object that name the closest entry and what would be allowed: each
+/// takes a search through all entries.
 const MAX_EXPLAINED: usize = 100;
 
-/// Steps of a JSON Schema that one violation counts for, because it is described and compared with those of the stored
-/// object.
+/// Number of JSON Schema steps that are charged for one violation, because it must be described and compared
+/// with the stored object.
 const STEPS_PER_VIOLATION: u64 = 64;
 
 /// The violations of a request.
@@ -35,18 +35,18 @@ pub struct Violations {
     pub left_out: BTreeMap<Level, usize>,
 }
 
-/// Collects violations.
+/// Collects the violations of a request.
 #[derive(Clone)]
 pub(super) struct ViolationReport<'r> {
     pub(super) violations: Vec<Violation>,
     pub(super) left_out: BTreeMap<Level, usize>,
-    /// How many were reported, kept or not.
+    /// Number of reported violations, including those that were dropped.
     pub(super) reported: usize,
     budget: FindingBudget,
     pub(super) ratchet: Option<Ratchet<'r>>,
     rules: &'r RuleSet,
     now: Option<Timestamp>,
-    /// For the JSON Schemas of all policies together.
+    /// Step budget shared by the JSON Schemas of all policies.
     schema_budget: Budget,
 }
 
@@ -107,7 +107,7 @@ impl<'r> ViolationReport<'r> {
         let before = self.reported;
         let mut visit = |at: &Path<'_>, fault| self.report_schema_violation(policy, rule, at, fault);
         match schema {
-            Some(schema) => schema.check(value, at, &budget, &mut visit),
+            Some(schema) => schema.check_value(value, at, &budget, &mut visit),
             None => json_schema::check_keys(value, at, &budget, &mut visit),
         }
         budget.charge((self.reported - before) as u64 * STEPS_PER_VIOLATION);
@@ -161,7 +161,7 @@ impl<'r> ViolationReport<'r> {
         reported.with(|finding| finding.on_key = on_key).warns(policy, &text, None);
     }
 
-    /// Starts to report a violation at the level of the policy; the next call in the chain says what is wrong.
+    /// Starts a violation at the level of the policy. The next call in the chain adds the message.
     pub(super) fn report<'s>(
         &'s mut self,
         policy: &'s Policy,
@@ -178,7 +178,7 @@ pub(super) struct ViolationSink<'s, 'r> {
     report: &'s mut ViolationReport<'r>,
     policy: &'s Policy,
     level: Level,
-    /// When the level becomes Deny, if it is lower until then.
+    /// The time from which the level is Deny, if it is lower until then.
     denied_from: Option<Timestamp>,
 }
 
@@ -198,8 +198,8 @@ impl Report<'_, ViolationSink<'_, '_>> {
         self
     }
 
-    /// Takes the level of another policy than the one that is named: of several policies that together forbid something,
-    /// the first that is in force decides.
+    /// Uses the level of another policy. If several policies together forbid something, the first one in
+    /// force determines the level.
     pub(super) fn enforced_by(mut self, policy: &Policy) -> Self {
         (self.sink.level, self.sink.denied_from) = level_at(policy, self.sink.report.now);
         self
@@ -228,7 +228,7 @@ impl<'s> Sink<'s> for ViolationSink<'s, '_> {
                 text = detail.take().map(Text::compose);
             }
             let said = text.as_deref().unwrap_or_default();
-            let (at, policy) = (At::Walked(at), Some(&*location));
+            let (at, policy) = (PathRef::Walked(at), Some(&*location));
             if ratchet.takes(&Statement { rule, at, kind, value: &value, detail: said, policy }) {
                 return Reported::DROPPED;
             }
@@ -255,8 +255,8 @@ impl<'s> Sink<'s> for ViolationSink<'s, '_> {
 }
 
 impl<'r> Reported<'r> {
-    /// Adds a shorter form of the violation for a warning of the webhook, and a second warning that names whom to ask
-    /// and the reason of the policy's entry, as far as they are set.
+    /// Adds a short text for webhook warnings, and a second warning with the contact and the reason of the
+    /// policy entry, if set.
     pub(super) fn warns(
         self,
         policy: &Policy,

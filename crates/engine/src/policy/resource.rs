@@ -1,4 +1,4 @@
-//! Policies that are custom resources: each loads on its own, and none is left out silently.
+//! Policies as custom resources: each is loaded separately, and none is omitted silently.
 //!
 //! A resource that cannot be compiled stays in the set as a policy that cannot be evaluated ([`super::broken`]).
 //!
@@ -24,9 +24,9 @@ use tollgate_document::field::{Path, PathStyle};
 use tollgate_document::finding::{BadValue, ErrorType, Finding};
 use tollgate_formats::gofmt;
 
-/// Most bytes of `spec` as JSON.
+/// Maximum number of bytes of `spec` as JSON.
 pub(super) const MAX_SPEC_BYTES: usize = 256 << 10;
-/// Most errors of a resource that are kept.
+/// Maximum number of errors of a resource that are kept.
 const MAX_ERRORS: usize = 32;
 
 /// A custom resource of one of the policy kinds, as the API server returned it.
@@ -51,7 +51,7 @@ impl PolicyResource {
         PolicyResource { kind, name, uid, generation, json }
     }
 
-    /// Returns its kind.
+    /// Returns the kind of policy.
     pub fn kind(&self) -> PolicyKind {
         self.kind
     }
@@ -79,41 +79,42 @@ impl PolicyResource {
     }
 }
 
-/// What became of a resource.
+/// The state of a policy resource after loading.
 #[derive(Clone, Debug)]
 pub struct ResourceState {
-    /// Its kind.
+    /// Kind of the policy.
     pub kind: PolicyKind,
-    /// `metadata.name`
+    /// `metadata.name` of the resource.
     pub name: Box<str>,
-    /// `metadata.uid`
+    /// `metadata.uid` of the resource.
     pub uid: Box<str>,
-    /// `metadata.generation`
+    /// `metadata.generation` of the resource.
     pub generation: i64,
-    /// Whether it is in force.
+    /// Whether the policy is in force.
     pub acceptance: Acceptance,
-    /// What is probably a mistake, though the policy can be used.
+    /// Probable mistakes, which do not prevent the policy from being used.
     pub warnings: Vec<FieldError>,
     pub(super) policy: Option<Arc<Policy>>,
 }
 
-/// Whether a resource is in force.
+/// Whether a policy resource is in force.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Acceptance {
-    /// It is.
+    /// The policy is in force.
     Accepted,
-    /// It cannot be evaluated, for these reasons: requests that it matches get its `failurePolicy`.
+    /// The policy cannot be evaluated, for these reasons. Its `failurePolicy` applies to the requests that it
+    /// matches.
     Rejected(Vec<FieldError>),
-    /// A file has a policy of that kind and name, which is in force instead.
+    /// A policy file contains a policy with this kind and name, which is used instead.
     ReplacedByFile,
 }
 
-/// Something wrong with a field of a resource.
+/// An error in a field of a policy resource.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct FieldError {
     /// The path, such as `spec.allow[0].key`; empty for the whole resource.
     pub field: String,
-    /// What is wrong.
+    /// Error message.
     pub message: String,
 }
 
@@ -124,7 +125,7 @@ impl std::fmt::Display for FieldError {
     }
 }
 
-/// What surrounds `spec` in a resource. The API server checks the metadata.
+/// The schema of a resource around `spec`. The API server checks the metadata.
 static ENVELOPE: Struct = Struct {
     name: "PolicyResource",
     fields: &[
@@ -186,7 +187,7 @@ impl PolicySet {
             self.policies.push(Arc::clone(policy));
         }
         self.digest = format!("{:x}", digest.finalize()).into();
-        self.index = NamespaceIndex::of(&self.policies);
+        self.index = NamespaceIndex::from_policies(&self.policies);
         self.resources = states;
     }
 }
@@ -236,7 +237,7 @@ fn compile(resource: &PolicyResource) -> ResourceState {
     }
 }
 
-/// Returns the errors of a resource: those for which it is [`Acceptance::Rejected`] when it is loaded.
+/// Returns the errors because of which a resource would be [`Acceptance::Rejected`].
 pub fn resource_errors(kind: PolicyKind, root: Value<'_>) -> Vec<FieldError> {
     let mut faults = PolicyFaults::default();
     check(kind, root, &mut faults);
@@ -261,14 +262,14 @@ pub(crate) fn resource_findings(kind: PolicyKind, root: Value<'_>) -> Vec<Findin
 fn check(kind: PolicyKind, root: Value<'_>, faults: &mut PolicyFaults) -> Option<Policy> {
     let spec = root.get("spec");
     let spec_at = Path::ROOT.field("spec");
-    faults.check(root, &Ty::Struct(&ENVELOPE), &Path::ROOT);
+    faults.check_value(root, &Ty::Struct(&ENVELOPE), &Path::ROOT);
     if spec.exists() {
         let bytes = spec.to_json().len();
         if bytes > MAX_SPEC_BYTES {
             faults.report(&spec_at, format!("has {bytes} bytes as JSON; the maximum is {MAX_SPEC_BYTES}"));
             return None;
         }
-        faults.check(spec, &Ty::Struct(kind.spec_schema()), &spec_at);
+        faults.check_value(spec, &Ty::Struct(kind.spec_schema()), &spec_at);
         check_limits(spec, &Ty::Struct(kind.spec_schema()), &spec_at, faults);
     }
     if !faults.0.is_empty() {
@@ -344,7 +345,7 @@ pub fn max_items(item: &Ty) -> usize {
     }
 }
 
-/// The field that names a file, which resources do not have.
+/// The field that references a schema file, which resources do not have.
 pub const SCHEMA_FILE: &str = "schemaFile";
 
 pub(super) fn field_error(fault: &PolicyFault) -> FieldError {

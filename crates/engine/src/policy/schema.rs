@@ -19,40 +19,40 @@ use tollgate_formats::gotime;
 pub enum Ty {
     /// A string that is not empty.
     NonEmptyStr,
-    /// Any string, including the empty one.
+    /// Any string, including an empty one.
     Str,
-    /// A string, or a number, which is read as the text that it is written as.
+    /// A string or number, which is read as the text that it is written as.
     Word,
     /// A string of this format.
     Text(&'static TextFormat),
-    /// One of these words.
+    /// One of these strings.
     OneOf(&'static [&'static str]),
     /// A whole number of at least this.
     Int(i64),
     /// A whole number that is not negative, or a percentage from `1%` to `100%`.
     IntOrPercent,
     Bool,
-    /// RFC 3339.
+    /// A time in RFC 3339 format.
     Time,
     /// A JSON Schema: an object.
     Schema,
-    /// Anything.
+    /// Any value.
     Any,
     List(&'static Ty),
     /// A list that is not empty: without items, it would select nothing.
     NonEmptyList(&'static Ty),
-    /// Free keys, string values.
+    /// An object with arbitrary keys and string values.
     StrMap,
-    /// Keys of a list that is too long for a struct, with values of one type.
+    /// An object whose keys are from a long list, with values of one type.
     MapOf {
         keys: fn() -> Vec<&'static str>,
-        /// Where to find the keys.
+        /// Hint in error messages about where to find the keys.
         hint: &'static str,
         values: &'static Ty,
     },
-    /// One of these, by the kind of the value.
+    /// One of these types, chosen by the type of the value.
     AnyOf(&'static [Ty]),
-    /// Fixed fields.
+    /// An object with fixed fields.
     Struct(&'static Struct),
 }
 
@@ -72,32 +72,32 @@ impl Ty {
     }
 }
 
-/// A format of strings.
+/// A string format.
 #[derive(Debug)]
 pub struct TextFormat {
     /// A regular expression that matches every text without problems.
     pub pattern: &'static str,
-    /// What is wrong with a text.
+    /// Returns the problems of a string, as messages.
     pub(super) problems: fn(&str) -> Vec<String>,
 }
 
 /// An object with fixed fields.
 #[derive(Debug)]
 pub struct Struct {
-    /// Its name in the JSON Schema.
+    /// Name of the format in the JSON Schema.
     pub name: &'static str,
     pub fields: &'static [Field],
 }
 
-/// A field.
+/// A field of an object type.
 #[derive(Debug)]
 pub struct Field {
     pub name: &'static str,
-    /// Its type.
+    /// Type of the field.
     pub ty: Ty,
     /// True if the field must be there.
     pub required: bool,
-    /// Its description in the JSON Schema.
+    /// Description in the JSON Schema.
     pub doc: &'static str,
 }
 
@@ -111,37 +111,37 @@ pub const fn required(name: &'static str, ty: Ty, doc: &'static str) -> Field {
     Field { name, ty, required: true, doc }
 }
 
-/// Something wrong with a policy document.
+/// An error or warning about a policy document.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct PolicyFault {
-    /// The field that is wrong.
+    /// Path of the field.
     pub(super) at: FieldPath,
     /// True if the key of the field is wrong, not its value.
     pub(super) on_key: bool,
-    /// The string value, and the byte of it at which it is, for expressions.
+    /// For expressions: the string value, and the byte offset of the error in it.
     pub(super) in_text: Option<(Box<str>, usize)>,
-    /// The policy can be used all the same.
+    /// True for a warning, with which the policy can still be used.
     pub(super) is_warning: bool,
-    /// What is wrong.
+    /// Message of the error or warning.
     pub(super) message: String,
 }
 
-/// Collects the faults of a document.
+/// The errors and warnings of a document.
 #[derive(Debug, Default)]
 pub(super) struct PolicyFaults(pub(super) Vec<PolicyFault>);
 
 impl PolicyFaults {
-    /// Adds a fault of the value at that path.
+    /// Adds an error about the value at this path.
     pub(super) fn report(&mut self, at: &Path<'_>, message: impl Into<String>) {
         self.push(at, message.into(), |_| {});
     }
 
-    /// Something is wrong with the text there, from a byte on.
+    /// Adds an error about the string at this path, starting at a byte offset.
     pub(super) fn report_in_text(&mut self, at: &Path<'_>, text: &str, offset: usize, message: String) {
         self.push(at, message, |fault| fault.in_text = Some((text.into(), offset)));
     }
 
-    /// Something about the text there, from a byte on, is probably a mistake.
+    /// Adds a warning about the string at this path, starting at a byte offset.
     pub(super) fn warn_in_text(&mut self, at: &Path<'_>, text: &str, offset: usize, message: String) {
         self.push(at, message, |fault| {
             fault.in_text = Some((text.into(), offset));
@@ -149,7 +149,7 @@ impl PolicyFaults {
         });
     }
 
-    /// Adds a fault of the key at that path.
+    /// Adds an error about the key at this path.
     fn report_on_key(&mut self, at: &Path<'_>, message: String) {
         self.push(at, message, |fault| fault.on_key = true);
     }
@@ -161,15 +161,15 @@ impl PolicyFaults {
         self.0.push(fault);
     }
 
-    /// Checks a value against a type, and adds a fault for each difference.
-    pub(super) fn check(&mut self, value: Value<'_>, ty: &Ty, at: &Path<'_>) {
+    /// Checks a value against a type, and adds an error for each difference.
+    pub(super) fn check_value(&mut self, value: Value<'_>, ty: &Ty, at: &Path<'_>) {
         match (ty, value.kind()) {
             (Ty::Struct(ty), ValueKind::Object) => self.check_struct(value, ty, at),
             (Ty::MapOf { keys, hint, values }, ValueKind::Object) => {
                 self.check_map(value, &keys(), hint, values, at);
             }
             (Ty::AnyOf(types), kind) if types.iter().any(|ty| ty.takes(kind)) => {
-                types.iter().filter(|ty| ty.takes(kind)).for_each(|ty| self.check(value, ty, at));
+                types.iter().filter(|ty| ty.takes(kind)).for_each(|ty| self.check_value(value, ty, at));
             }
             (Ty::NonEmptyList(_), ValueKind::Array) if value.is_empty() => {
                 self.report(
@@ -179,12 +179,12 @@ impl PolicyFaults {
             }
             (Ty::List(item) | Ty::NonEmptyList(item), ValueKind::Array) => {
                 for (index, element) in value.items().enumerate() {
-                    self.check(element, item, &at.index(index));
+                    self.check_value(element, item, &at.index(index));
                 }
             }
             (Ty::StrMap, ValueKind::Object) => {
                 for (key, member) in value.members() {
-                    self.check(member, &Ty::Str, &at.key(key.text()));
+                    self.check_value(member, &Ty::Str, &at.key(key.text()));
                 }
             }
             (Ty::NonEmptyStr | Ty::Word, ValueKind::String) if value.text().is_empty() => {
@@ -198,7 +198,7 @@ impl PolicyFaults {
             (Ty::OneOf(words), ValueKind::String) if !words.contains(&value.text()) => {
                 self.report(at, format!("{:?} is not supported; {}", value.text(), suggest::one_of(words)));
             }
-            (Ty::IntOrPercent, ValueKind::Number) => self.check(value, &Ty::Int(0), at),
+            (Ty::IntOrPercent, ValueKind::Number) => self.check_value(value, &Ty::Int(0), at),
             (Ty::IntOrPercent, ValueKind::String) => {
                 if percentage(value.text()).is_none() {
                     let text = value.text();
@@ -247,7 +247,7 @@ impl PolicyFaults {
             if !known.insert(name) {
                 self.report_on_key(&member_at, "this field is set twice".to_owned());
             }
-            self.check(member, values, &member_at);
+            self.check_value(member, values, &member_at);
         }
     }
 
@@ -263,7 +263,7 @@ impl PolicyFaults {
             if value.members().take(position).any(|(earlier, _)| earlier.text() == name) {
                 self.report_on_key(&member_at, "this field is set twice".to_owned());
             }
-            self.check(member, &field.ty, &member_at);
+            self.check_value(member, &field.ty, &member_at);
         }
         for field in ty.fields.iter().filter(|field| field.required) {
             if !value.get(field.name).exists() {
@@ -282,7 +282,7 @@ fn unknown_field_hint(ty: &Struct, name: &str) -> String {
     }
 }
 
-/// Returns the name that was probably meant by `name`, whatever its case; `None` if none is near enough.
+/// Returns the most similar name, ignoring case; `None` if none is similar enough.
 pub fn near<'n>(names: impl Iterator<Item = &'n str>, name: &str) -> Option<&'n str> {
     names
         .map(|known| (distance(&known.to_lowercase(), &name.to_lowercase()), known))

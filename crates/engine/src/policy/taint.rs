@@ -1,10 +1,11 @@
 //! TaintPolicy: which taints drivers and DeviceTaintRules may publish, and what their data looks like.
 //!
-//! A taint is allowed if some entry contains it. As with tolerations, the `allow` lists of one action add up and a deny
-//! entry wins. `${driver}` in a key is the driver of the slice or of the rule's selector; a rule without a driver matches
-//! all drivers, so it matches policies for any driver and no `${driver}` entry of an allow list.
+//! A taint is allowed if some entry contains it. As with tolerations, the `allow` lists of one action add up and a
+//! deny entry wins. `${driver}` in a key is the driver of the slice or of the rule's selector; a rule without a
+//! driver matches all drivers, so it matches policies for any driver and no `${driver}` entry of an allow list.
 //!
-//! Invariant: an object costs at most [`MAX_COMPARED`] taints times the entries, and [`MAX_STEPS`] to match their keys.
+//! Invariant: an object costs at most [`MAX_COMPARED`] taints times the entries, and [`MAX_STEPS`] to match their
+//! keys.
 
 mod compared;
 
@@ -30,13 +31,13 @@ use tollgate_document::field::Path;
 use tollgate_document::finding::BadValue;
 use tollgate_formats::gotime::Timestamp;
 
-/// Most taints of an object that are compared with entries: as many as 128 devices with 16 taints each, or 64 with 32.
-/// No API server accepts more in a slice. An object with more is denied.
+/// Maximum number of taints of an object that are compared with entries: as many as 128 devices with 16
+/// taints each, or 64 with 32. No API server accepts more in a slice. An object with more is denied.
 const MAX_COMPARED: usize = 128 * 16;
-/// Most steps to match the keys of an object with patterns: some tenths of a second. Only very many patterns with `?`
-/// and very long keys take more; such an object is denied.
+/// Maximum number of steps to match the keys of an object with patterns: some tenths of a second. Only very
+/// many patterns with `?` and very long keys take more; such an object is denied.
 const MAX_STEPS: usize = 1 << 30;
-/// Most bytes of a key that is matched; API servers accept no longer one.
+/// Maximum length in bytes of a key that is matched; API servers accept no longer one.
 const MAX_KEY: usize = 253 + 1 + 63;
 
 /// The compiled `spec` of a TaintPolicy, without what all kinds share.
@@ -58,7 +59,7 @@ struct DataRequirement {
 }
 
 impl TaintPolicy {
-    /// Compiles `spec`, and reports faults.
+    /// Compiles the `spec` of a TaintPolicy, and reports errors.
     pub(super) fn read(
         spec: Value<'_>,
         at: &Path<'_>,
@@ -92,7 +93,7 @@ impl TaintPolicy {
 }
 
 /// Checks the taints of an object against the TaintPolicies that match.
-pub(super) fn check(
+pub(super) fn check_taints(
     policies: &[MatchedPolicy<'_>],
     admission: &DecodedAttributes<'_>,
     report: &mut ViolationReport<'_>,
@@ -111,7 +112,7 @@ pub(super) fn check(
         if count <= MAX_COMPARED && steps <= MAX_STEPS {
             compared = count;
             for group in &groups {
-                group.check(at, taint.taint, admission, report);
+                group.check_taint(at, taint.taint, admission, report);
             }
         }
     });
@@ -142,7 +143,7 @@ fn taint_policies<'s>(
     })
 }
 
-/// An entry of a policy, with the driver filled into its key.
+/// An entry of a policy, with `${driver}` replaced in its key.
 #[derive(Debug)]
 struct Grant<'s> {
     policy: &'s Policy,
@@ -153,7 +154,7 @@ struct Grant<'s> {
 impl Grant<'_> {
     /// True if the entry includes the taint.
     fn matches(&self, taint: Taint<'_>) -> bool {
-        self.entry.terms.contain(taint.value(), taint.effect()) && self.matches_key(taint)
+        self.entry.terms.includes(taint.value(), taint.effect()) && self.matches_key(taint)
     }
 
     /// True if the entry includes taints with this key.
@@ -162,7 +163,7 @@ impl Grant<'_> {
     }
 }
 
-/// A TaintPolicy that binds the user.
+/// A TaintPolicy that applies to the user.
 #[derive(Debug)]
 struct BindingPolicy<'s> {
     policy: &'s Policy,
@@ -171,12 +172,12 @@ struct BindingPolicy<'s> {
     data_keys: Vec<Cow<'s, str>>,
 }
 
-/// What applies to a request, of the TaintPolicies with one action.
+/// The entries of all TaintPolicies with the same action that apply to a request.
 #[derive(Debug)]
 struct EntryGroup<'s> {
-    /// The policy that binds the user, and is the first to be in force.
+    /// The first policy in force that applies to the user, which is named in messages.
     speaker: &'s Policy,
-    /// The policy with an allow list that binds the user, and is the first to be in force.
+    /// The first policy in force with an allow list that applies to the user.
     restricting: Option<&'s Policy>,
     allowed: Vec<Grant<'s>>,
     expired: Vec<Grant<'s>>,
@@ -249,7 +250,7 @@ impl<'s> EntryGroup<'s> {
     }
 
     /// Checks one taint against the entries, the limits and the data requirements.
-    fn check(
+    fn check_taint(
         &self,
         at: &Path<'_>,
         taint: Taint<'_>,
@@ -366,7 +367,7 @@ impl<'s> EntryGroup<'s> {
                 (true, driver) => format!("does not allow key {} for driver {driver:?}", taint.key()),
                 (false, _) => format!("does not allow key {}", taint.key()),
             }
-        } else if terms.contain(taint.value(), terms.effects.names().next().unwrap_or_default()) {
+        } else if terms.includes(taint.value(), terms.effects.names().next().unwrap_or_default()) {
             format!("does not allow effect {}", taint.effect())
         } else {
             format!("does not allow value {:?}", taint.value())

@@ -55,7 +55,7 @@ impl TaintRulePolicy {
 }
 
 /// Checks a DeviceTaintRule against the TaintRulePolicies that match.
-pub(super) fn check(
+pub(super) fn check_taint_rule(
     policies: &[MatchedPolicy<'_>],
     admission: &DecodedAttributes<'_>,
     context: &Context<'_>,
@@ -79,11 +79,11 @@ pub(super) fn check(
                 check_two_steps(*matched, admission, context, &selection, report);
             }
             if let Some(limits) = &policy.limits {
-                limits.check(*matched, admission, context, &selection, &counts, report);
+                limits.check_limits(*matched, admission, context, &selection, &counts, report);
                 limits.check_tainted(*matched, admission, context, &selection, &counts, report);
             }
             if let Some(annotations) = &policy.annotations {
-                annotations.check(*matched, admission, context, report);
+                annotations.check_annotations(*matched, admission, context, report);
             }
         }
     });

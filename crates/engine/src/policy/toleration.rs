@@ -33,8 +33,9 @@ pub(super) use compared::{AddedTolerations, AllowedTolerations};
 pub use listed::{ListedEntry, ListedTolerations};
 use written::{WrittenToleration, allowed_instead};
 
-/// Most tolerations of an object that are compared with entries: as many as a claim that an API server accepts (32
-/// requests with 8 alternatives each) has within the documented limit of 16. An object with more is denied.
+/// Maximum number of tolerations of an object that are compared with entries: as many as a claim that an API
+/// server accepts (32 requests with 8 alternatives each) has within the documented limit of 16. An object
+/// with more is denied.
 const MAX_COMPARED: usize = 32 * 8 * 16;
 
 /// The compiled `spec` of a TolerationPolicy, without what all kinds share.
@@ -50,7 +51,7 @@ pub(super) struct TolerationPolicy {
 }
 
 impl TolerationPolicy {
-    /// Compiles `spec`, and reports faults.
+    /// Compiles the `spec` of a TolerationPolicy, and reports errors.
     pub(super) fn read(spec: Value<'_>, at: &Path<'_>, faults: &mut PolicyFaults) -> TolerationPolicy {
         let allow = spec.get("allow");
         let require_key = spec.get("requireKey").bool().unwrap_or_default();
@@ -101,7 +102,7 @@ impl TolerationPolicy {
         &self.deny
     }
 
-    /// Returns the allow entries, including those for the defaults.
+    /// Returns the allow entries, including those derived from default tolerations.
     pub(super) fn allowed_entries(&self) -> impl Iterator<Item = &TolerationEntry> + Clone {
         self.allow.iter().flatten().chain(&self.default_entries)
     }
@@ -143,7 +144,7 @@ pub(super) fn has_tolerations(admission: &DecodedAttributes<'_>) -> bool {
 }
 
 /// Checks the tolerations of an object against the TolerationPolicies that match.
-pub(super) fn check(
+pub(super) fn check_tolerations(
     policies: &[MatchedPolicy<'_>],
     admission: &DecodedAttributes<'_>,
     profile: &Profile,
@@ -161,7 +162,7 @@ pub(super) fn check(
         if count <= MAX_COMPARED {
             let checked = CheckedToleration { at, toleration, admission, profile };
             for group in &groups {
-                group.check(&checked, report);
+                group.check_toleration(&checked, report);
             }
         }
     });
@@ -195,7 +196,7 @@ impl CheckedToleration<'_> {
     }
 }
 
-/// Returns the taints that a toleration matches, for as long as the profile lets it.
+/// Returns the taints that a toleration matches, and for how long, in the given profile.
 fn tolerated_taints<'d>(toleration: Toleration<'d>, profile: &Profile) -> ToleratedTaints<'d> {
     if profile.empty_effect_stops_eviction {
         ToleratedTaints::forever_without_effect(toleration)
@@ -204,16 +205,16 @@ fn tolerated_taints<'d>(toleration: Toleration<'d>, profile: &Profile) -> Tolera
     }
 }
 
-/// An entry, and the policy that has it.
+/// An entry and its policy.
 type Grant<'s> = (MatchedPolicy<'s>, &'s TolerationEntry);
 
-/// The entries that apply to a request, of the TolerationPolicies with one action.
+/// The entries of all TolerationPolicies with the same action that apply to a request.
 struct EntryGroup<'s> {
-    /// The policy that can deny something, and is the first to be in force.
+    /// The first policy in force that can deny something, which is named in messages.
     speaker: &'s Policy,
-    /// The policy with an allow list that binds the user, and is the first to be in force.
+    /// The first policy in force with an allow list that applies to the user.
     restricting: Option<MatchedPolicy<'s>>,
-    /// The policy with `requireKey` that binds the user, and is the first to be in force.
+    /// The first policy in force with `requireKey` that applies to the user.
     requires_key: Option<&'s Policy>,
     allowed: Vec<Grant<'s>>,
     expired: Vec<Grant<'s>>,
@@ -280,17 +281,17 @@ impl<'s> EntryGroup<'s> {
             && self.denials(taints).next().is_none()
     }
 
-    fn check(&self, checked: &CheckedToleration<'_>, report: &mut ViolationReport<'_>) {
+    fn check_toleration(&self, checked: &CheckedToleration<'_>, report: &mut ViolationReport<'_>) {
         let tolerated = tolerated_taints(checked.toleration, checked.profile);
-        self.check_denied(checked, &tolerated, report);
+        self.check_deny_entries(checked, &tolerated, report);
         if tolerated.key.is_none() {
             self.check_key(checked, report);
         }
-        self.check_allowed(checked, &tolerated, report);
+        self.check_allow_entries(checked, &tolerated, report);
     }
 
     /// Reports the deny entries that match a toleration, one of each policy.
-    fn check_denied(
+    fn check_deny_entries(
         &self,
         checked: &CheckedToleration<'_>,
         tolerated: &ToleratedTaints<'_>,
@@ -335,7 +336,7 @@ impl<'s> EntryGroup<'s> {
     }
 
     /// Reports a toleration that the allow entries do not cover, if a policy has an allow list.
-    fn check_allowed(
+    fn check_allow_entries(
         &self,
         checked: &CheckedToleration<'_>,
         tolerated: &ToleratedTaints<'_>,

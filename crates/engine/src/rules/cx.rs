@@ -1,11 +1,11 @@
-//! The context of a check: what holds where a rule looks, and where its findings go.
+//! The context of a check: the request, the profile, and the destination of findings.
 //!
-//! It decides which of the server's two validators is heard and whose path is printed; it judges nothing. Invariant:
-//! nothing is allocated before something is wrong.
+//! It determines which of the server's two validators reports a finding and which path is printed; it checks nothing
+//! itself. Invariant: nothing is allocated unless there is a finding.
 
 use super::Origin;
 use super::RuleSet;
-use super::ratchet::{At, Ratchet, Statement};
+use super::ratchet::{PathRef, Ratchet, Statement};
 use super::report::{Report, Reported, Sink, Text};
 use crate::admission::{Context, Operation};
 use tollgate_api::profile::{Profile, Version};
@@ -14,22 +14,22 @@ use tollgate_document::field::{Path, PathStyle};
 use tollgate_document::finding::{BadValue, ErrorType, Finding, Findings, RuleId};
 use tollgate_formats::gotime::Timestamp;
 
-/// Budget for the expressions of one object, in bytes; each also counts [`EXPRESSION`] bytes. A byte takes about a
-/// microsecond to compile, and a body has millions.
-pub(super) const EXPRESSIONS: usize = 1 << 20;
-/// Bytes that an expression counts for in addition to its length.
-const EXPRESSION: usize = 100;
+/// Budget for the expressions of one object, in bytes; each also counts [`EXPRESSION_OVERHEAD`] bytes. A byte
+/// takes about a microsecond to compile, and a body has millions.
+pub(super) const EXPRESSION_BUDGET: usize = 1 << 20;
+/// Number of bytes that each expression counts for, in addition to its length.
+const EXPRESSION_OVERHEAD: usize = 100;
 
 /// The context of a check: what holds, and where findings go.
 #[derive(Debug)]
 pub struct Cx<'c, 'p> {
-    /// The profile.
+    /// The Kubernetes release or draft.
     pub profile: &'static Profile,
     /// The labels, classes and claims around the request, and the state of the cluster.
     pub context: &'c Context<'c>,
     /// The version of the object.
     pub version: Version,
-    /// Create or update.
+    /// The operation: create or update.
     pub operation: Operation,
     /// True if hand-written validation checks the current part of the object.
     pub(super) hand_written: bool,
@@ -37,16 +37,16 @@ pub struct Cx<'c, 'p> {
     pub(super) declarative: bool,
     /// The current time, if it is known.
     pub now: Option<Timestamp>,
-    /// The current time as text: a time written in the same form that is not greater is not in the future, which spares
-    /// parsing it.
+    /// The current time as text. A time in the same format that is not greater is not in the future, which
+    /// avoids parsing it.
     pub latest: Option<[u8; 20]>,
     /// True if findings are about the key of a map entry and not about its value.
     pub(super) on_key: bool,
     pub(super) rules: &'c RuleSet,
-    /// How findings are compared with those of the stored object; `None` to keep all.
+    /// How findings are compared with those of the stored object; `None` to keep all findings.
     pub(super) ratchet: Option<Ratchet<'c>>,
     pub(super) findings: &'p mut Findings,
-    /// What may still be spent on expressions, see [`EXPRESSIONS`].
+    /// Remaining budget for checking expressions, see [`EXPRESSION_BUDGET`].
     pub(super) expressions: usize,
 }
 
@@ -62,21 +62,21 @@ impl<'c, 'p> Cx<'c, 'p> {
         self.declarative
     }
 
-    /// Calls `judge` for a part of the object that an update may have left `unchanged`: hand-written validation checks
-    /// such parts again, declarative validation does not.
-    pub fn part(&mut self, unchanged: bool, judge: impl FnOnce(&mut Self)) {
+    /// Calls `check` for a part of the object, which is `unchanged` by an update or not. Hand-written
+    /// validation checks unchanged parts again, declarative validation does not.
+    pub fn part(&mut self, unchanged: bool, check: impl FnOnce(&mut Self)) {
         let before = self.declarative;
         self.declarative &= !unchanged;
-        judge(self);
+        check(self);
         self.declarative = before;
     }
 
-    /// Calls `judge` for a part of the object that only declarative validation checks. Does nothing if that does not
-    /// check the current part.
-    pub fn declaratively(&mut self, judge: impl FnOnce(&mut Self)) {
+    /// Calls `check` for a part of the object that only declarative validation checks. Does nothing if the
+    /// current part is not checked declaratively.
+    pub fn declaratively(&mut self, check: impl FnOnce(&mut Self)) {
         if self.declarative {
             let before = std::mem::replace(&mut self.hand_written, false);
-            judge(self);
+            check(self);
             self.hand_written = before;
         }
     }
@@ -97,10 +97,10 @@ impl<'c, 'p> Cx<'c, 'p> {
         }
     }
 
-    /// Takes the cost of checking an expression of that many bytes from the budget. False if the budget is used up and
-    /// the expression is not to be checked; always true if the engine is exact.
+    /// Deducts the cost of checking an expression of `bytes` bytes from the budget. Returns false if the
+    /// budget is exhausted, so that the expression is not checked. Always true if the engine is exact.
     pub fn spend_on_expression(&mut self, bytes: usize) -> bool {
-        let left = self.expressions.checked_sub(EXPRESSION + bytes);
+        let left = self.expressions.checked_sub(EXPRESSION_OVERHEAD + bytes);
         self.expressions = left.unwrap_or_default();
         left.is_some() || self.findings.budget().is_exact()
     }
@@ -111,9 +111,9 @@ impl<'c, 'p> Cx<'c, 'p> {
         self.findings.kept().iter().any(|finding| is_of(finding.rule)) || self.findings.has_left_out(is_of)
     }
 
-    /// Starts to report a finding; the next call in the chain says what is wrong. It counts as one of hand-written
-    /// validation, which prints the path in the internal version, unless [`Report::native`] or [`Report::covered`]
-    /// follows.
+    /// Starts a finding. The next call in the chain adds the error type and message. The finding belongs to
+    /// hand-written validation, which prints the path in the internal version, unless [`Report::native`] or
+    /// [`Report::covered`] follows.
     pub fn report<'r>(&'r mut self, rule: RuleId, at: &'r Path<'r>) -> Report<'r, RunSink<'r, 'c, 'p>> {
         Report { rule, at, sink: RunSink { cx: self, validator: Validator::HandWritten } }
     }
@@ -126,7 +126,7 @@ impl<'c, 'p> Cx<'c, 'p> {
     }
 }
 
-/// Which of the API server's two validators reports a finding.
+/// The validator of the API server that reports a finding.
 #[derive(Clone, Copy, Debug)]
 enum Validator {
     HandWritten,
@@ -183,7 +183,8 @@ impl<'r> Sink<'r> for RunSink<'r, '_, '_> {
             return Reported::DROPPED;
         }
         let (value, detail) = (value.into(), detail.compose());
-        let said = Statement { rule, at: At::Walked(at), kind, value: &value, detail: &detail, policy: None };
+        let said =
+            Statement { rule, at: PathRef::Walked(at), kind, value: &value, detail: &detail, policy: None };
         if ratchet.is_some_and(|ratchet| ratchet.takes(&said)) {
             return Reported::DROPPED;
         }

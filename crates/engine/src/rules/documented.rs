@@ -1,6 +1,6 @@
-//! Limits that the API documentation or the KEP states and no server enforces.
+//! Limits that the API documentation or the KEP states but no server enforces.
 //!
-//! Texts are those that upstream uses for the same fault elsewhere. Numbers come from `profile.documented`: a
-//! profile whose document is silent has none.
+//! Messages are those that upstream uses for the same error elsewhere. Numbers come from `profile.documented`; a
+//! profile whose documentation states none has none.
 
 super::table::documented_files!();

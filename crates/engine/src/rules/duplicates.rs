@@ -7,8 +7,8 @@ use std::hash::{BuildHasher as _, Hasher as _};
 use foldhash::fast::FixedState;
 use foldhash::quality::RandomState;
 
-/// Longer lists are put into a hash map instead of being searched.
-const SEARCHED: usize = 64;
+/// Maximum length of a list that is searched linearly. Longer lists are hashed.
+const MAX_SEARCHED: usize = 64;
 
 /// The first item of each identity with its index, by a keyed hash of the identity, which saves memory for very long
 /// lists. The keys are random, so that collisions cannot be forced.
@@ -25,7 +25,7 @@ pub(super) fn for_each_repeat<'d, T: Copy>(
     mut found: impl FnMut((usize, T), (usize, T)),
 ) {
     // Fingerprints on the stack: an item is read once, and only a repeat is looked for.
-    let mut fingerprints = [0_u64; SEARCHED];
+    let mut fingerprints = [0_u64; MAX_SEARCHED];
     let mut many: Option<FirstItems<T>> = None;
     let items = items.enumerate();
     for (index, item) in items.clone() {
@@ -71,8 +71,8 @@ impl<T: Copy> FirstItems<T> {
     }
 }
 
-/// Returns a hash of the first two texts, which nearly always tell items apart. Items with equal hashes are compared,
-/// so a collision only costs time.
+/// Returns a hash of the first two texts, which are almost always distinct. Items with equal hashes are
+/// compared, so a collision only costs time.
 #[inline]
 fn fingerprint(texts: [&[u8]; 4]) -> u64 {
     let mut hasher = FixedState::default().build_hasher();
@@ -80,8 +80,8 @@ fn fingerprint(texts: [&[u8]; 4]) -> u64 {
     hasher.finish()
 }
 
-/// True if the identities are equal. Empty texts are told by their length: the system's comparison of no bytes at an
-/// address that is not mapped takes a quarter of a microsecond on some processors.
+/// True if the identities are equal. Empty texts are compared by length only, because comparing zero bytes is
+/// slow on some processors.
 fn is_same(one: [&[u8]; 4], other: [&[u8]; 4]) -> bool {
     one.iter().zip(other).all(|(one, other)| one.len() == other.len() && (one.is_empty() || *one == other))
 }

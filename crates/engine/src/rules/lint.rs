@@ -1,6 +1,6 @@
-//! Legal, and almost surely a mistake: one file per lint of ours.
+//! Lints: valid objects that are almost certainly a mistake. One file per lint.
 //!
-//! A lint says what will happen, not what is bad style. Taints, tolerations and selectors come from sites.
+//! A lint states the consequence, not a matter of style. Taints, tolerations and selectors come from sites.
 
 mod reserved;
 

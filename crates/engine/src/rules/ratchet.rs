@@ -31,36 +31,36 @@ use tollgate_document::finding::{BadValue, ErrorType, Finding, RuleId};
 use tollgate_formats::gofmt::head;
 
 /// Bytes of a text that are compared; for longer texts, the value in the object is compared instead.
-pub const TEXT: usize = 256;
+pub const MAX_COMPARED_TEXT: usize = 256;
 
-/// How many stored taints or counts are compared. No valid list is longer, and a hostile one must not take quadratic
-/// time.
-const SEARCHED: usize = 128;
+/// Maximum number of stored taints or counts that are compared. Valid lists are not longer, and this bounds
+/// the time for hostile ones.
+const MAX_SEARCHED: usize = 128;
 
 /// The findings of the stored object, each of which excuses one equal finding of the new object.
 #[derive(Debug)]
-pub struct KnownFaults {
-    /// How often each finding was made, by a keyed hash instead of its message, because there can be a million long
-    /// ones. The keys are random, so that collisions cannot be forced.
-    said: HashMap<u64, Said>,
+pub struct StoredFindings {
+    /// The number of occurrences of each finding, keyed by a hash of its message, because there can be a
+    /// million long messages. The hash keys are random, so that collisions cannot be forced.
+    occurrences: HashMap<u64, Occurrences>,
     extent: Extent,
     keys: RandomState,
     stored: SearchedObject,
     new: SearchedObject,
 }
 
-/// How often one finding was made about the stored object.
+/// The occurrences of one finding about the stored object.
 #[derive(Debug, Default)]
-struct Said {
-    /// How often, if it was neither about a taint nor about a number.
+struct Occurrences {
+    /// Number of occurrences that are neither about a taint nor about a number.
     count: usize,
-    /// The numbers that were too large, with their limits.
+    /// Numbers that exceeded a limit, with the limit.
     excesses: Vec<(usize, usize)>,
-    /// The strength of each taint that it was about; key and value of the taint are part of the hash.
+    /// The strength of each taint that the finding is about. Key and value of the taint are part of the hash.
     taints: Vec<Strength>,
 }
 
-/// One of the two objects, with cached lookups.
+/// The stored or the new object, with cached lookups.
 #[derive(Debug, Default)]
 struct SearchedObject {
     index: Index,
@@ -68,11 +68,11 @@ struct SearchedObject {
     values: HashMap<Option<u32>, u64>,
 }
 
-impl KnownFaults {
-    /// Creates an empty collection, for an update that changes the reach of taints as `extent` says.
-    pub fn new(extent: Extent) -> KnownFaults {
-        KnownFaults {
-            said: HashMap::new(),
+impl StoredFindings {
+    /// Creates an empty collection for an update that changes the reach of taints by `extent`.
+    pub fn new(extent: Extent) -> StoredFindings {
+        StoredFindings {
+            occurrences: HashMap::new(),
             extent,
             keys: RandomState::default(),
             stored: SearchedObject::default(),
@@ -81,13 +81,13 @@ impl KnownFaults {
     }
 
     /// Records a finding of the stored object.
-    fn learn(&mut self, statement: &Statement<'_>, stored: Object<'_>) {
-        let (said, taint) = statement.digest(stored, self.extent, &self.keys, &mut self.stored);
-        let said = self.said.entry(said).or_default();
+    fn record(&mut self, statement: &Statement<'_>, stored: Object<'_>) {
+        let (occurrences, taint) = statement.digest(stored, self.extent, &self.keys, &mut self.stored);
+        let occurrences = self.occurrences.entry(occurrences).or_default();
         match (statement.value, taint) {
-            (BadValue::Excess { count, limit }, _) => said.excesses.push((*count, *limit)),
-            (_, Some(taint)) => said.taints.push(Strength::of(taint)),
-            (_, None) => said.count += 1,
+            (BadValue::Excess { count, limit }, _) => occurrences.excesses.push((*count, *limit)),
+            (_, Some(taint)) => occurrences.taints.push(Strength::of(taint)),
+            (_, None) => occurrences.count += 1,
         }
     }
 
@@ -97,11 +97,11 @@ impl KnownFaults {
         if self.extent == Extent::Wider {
             return false;
         }
-        let (said, taint) = statement.digest(object, self.extent, &self.keys, &mut self.new);
-        let Some(stored) = self.said.get_mut(&said) else { return false };
+        let (occurrences, taint) = statement.digest(object, self.extent, &self.keys, &mut self.new);
+        let Some(stored) = self.occurrences.get_mut(&occurrences) else { return false };
         if let BadValue::Excess { count, limit } = statement.value {
             let is_less = |(old, of): &(usize, usize)| count <= old && limit >= of;
-            let found = stored.excesses.iter().take(SEARCHED).position(is_less);
+            let found = stored.excesses.iter().take(MAX_SEARCHED).position(is_less);
             return found.map(|index| stored.excesses.swap_remove(index)).is_some();
         }
         let Some(taint) = taint else {
@@ -111,22 +111,22 @@ impl KnownFaults {
         };
         // Of several the weakest: a stronger one may be needed for another.
         let taint = Strength::of(taint);
-        let candidates = stored.taints.iter().take(SEARCHED).enumerate();
+        let candidates = stored.taints.iter().take(MAX_SEARCHED).enumerate();
         let fitting = candidates.filter(|(_, old)| old.covers(&taint)).min_by_key(|(_, old)| *old);
         let weakest = fitting.map(|(index, _)| index);
         weakest.map(|index| stored.taints.swap_remove(index)).is_some()
     }
 }
 
-/// What to do with a finding instead of keeping it.
+/// What happens to findings: they are recorded, or compared with recorded ones.
 #[derive(Clone, Copy, Debug)]
 pub enum Ratchet<'c> {
     /// Records it as a finding of the stored object.
-    Learn(&'c RefCell<KnownFaults>, Object<'c>),
+    Learn(&'c RefCell<StoredFindings>, Object<'c>),
     /// Drops it if the stored object had it too.
-    Ask(&'c RefCell<KnownFaults>, Object<'c>),
+    Ask(&'c RefCell<StoredFindings>, Object<'c>),
     /// Drops it if its rule is ratcheted ([`Rule::is_ratcheted`]) and the stored object had it too.
-    AskOurs(&'c RefCell<KnownFaults>, Object<'c>),
+    AskOurs(&'c RefCell<StoredFindings>, Object<'c>),
 }
 
 impl Ratchet<'_> {
@@ -138,12 +138,12 @@ impl Ratchet<'_> {
         }
     }
 
-    /// Records the finding, or compares it with those of the stored object. True if it is not to be kept. Only for
-    /// rules that the ratchet applies to.
+    /// Records the finding, or compares it with those of the stored object. Returns true if it is to be
+    /// dropped. Only for rules that the ratchet applies to.
     pub fn takes(self, statement: &Statement<'_>) -> bool {
         match self {
             Ratchet::Learn(known, object) => {
-                known.borrow_mut().learn(statement, object);
+                known.borrow_mut().record(statement, object);
                 true
             }
             Ratchet::Ask(known, object) | Ratchet::AskOurs(known, object) => {
@@ -157,26 +157,26 @@ impl Ratchet<'_> {
 #[derive(Clone, Copy, Debug)]
 pub struct Statement<'a> {
     pub rule: RuleId,
-    pub at: At<'a>,
+    pub at: PathRef<'a>,
     pub kind: ErrorType,
     pub value: &'a BadValue,
     pub detail: &'a str,
-    /// The policy that says so, if one does.
+    /// The policy that reports the finding, if any.
     pub policy: Option<&'a str>,
 }
 
 /// The path that a finding is about, borrowed or owned.
 #[derive(Clone, Copy, Debug)]
-pub enum At<'a> {
+pub enum PathRef<'a> {
     Walked(&'a Path<'a>),
     Kept(&'a FieldPath),
 }
 
 impl<'a> Statement<'a> {
-    /// Borrows what a finding says; `policy` is the policy that reports it, if one does.
+    /// Borrows the content of a finding. `policy` is the policy that reports it, if any.
     pub fn of(finding: &'a Finding, policy: Option<&'a str>) -> Statement<'a> {
         let Finding { rule, kind, value, detail, at, .. } = finding;
-        Statement { rule, at: At::Kept(at), kind: *kind, value, detail, policy }
+        Statement { rule, at: PathRef::Kept(at), kind: *kind, value, detail, policy }
     }
 
     /// Returns a hash of the finding that does not depend on the order of lists, and the taint that the finding is
@@ -215,8 +215,8 @@ impl<'a> Statement<'a> {
             in_taints = field == "taints";
         };
         match self.at {
-            At::Walked(path) => path.visit_user_steps(&mut step),
-            At::Kept(path) => path.visit_user_steps(&mut step),
+            PathRef::Walked(path) => path.visit_user_steps(&mut step),
+            PathRef::Kept(path) => path.visit_user_steps(&mut step),
         }
         ("end", taint.map(|taint| (taint.key(), taint.value()))).hash(&mut out);
         let is_weighed = self.policy.is_some() && is_of_taint || extent == Extent::Within;
@@ -227,8 +227,8 @@ impl<'a> Statement<'a> {
             self.kind.hash(&mut out);
             let is_whole = match self.value {
                 BadValue::Str(text) | BadValue::Json(text) => {
-                    head(text, TEXT).hash(&mut out);
-                    text.len() <= TEXT
+                    head(text, MAX_COMPARED_TEXT).hash(&mut out);
+                    text.len() <= MAX_COMPARED_TEXT
                 }
                 other => {
                     other.hash(&mut out);
@@ -241,7 +241,7 @@ impl<'a> Statement<'a> {
             let needs_value = !self.kind.shows_value() || !is_whole || is_unknown;
             // A policy says the same of the same value, in more or fewer words.
             if self.policy.is_none() || !needs_value {
-                head(self.detail, TEXT).hash(&mut out);
+                head(self.detail, MAX_COMPARED_TEXT).hash(&mut out);
             }
             if needs_value {
                 let whole = || keys.hash_one(value.to_json());

@@ -1,8 +1,9 @@
 //! How a finding is reported, by rules and by policies: `cx.report(RULE, &at).invalid(value, detail).help("…")`.
 //!
-//! The call that names the kind of fault reports the finding. What follows it is added if the finding is kept. Whether it
-//! is kept is for a [`Sink`] to decide. A hostile object breaks a few rules a million times, so whatever can be composed
-//! later is: a text can be given as `format_args!` or as a closure, and is not made for a finding that is only counted.
+//! The call that names the kind of fault reports the finding. What follows it is added if the finding is kept.
+//! Whether it is kept is for a [`Sink`] to decide. A hostile object breaks a few rules a million times, so whatever
+//! can be composed later is: a text can be given as `format_args!` or as a closure, and is not made for a finding
+//! that is only counted.
 //!
 //! Invariant: nothing is allocated for a finding that is neither kept nor compared with the stored object.
 
@@ -13,9 +14,9 @@ use tollgate_api::conform::suggest;
 use tollgate_document::field::Path;
 use tollgate_document::finding::{BadValue, ErrorType, Finding, Fix, RuleId};
 
-/// A text that is composed only if it is needed.
+/// A text that is built only if needed.
 pub trait Text {
-    /// Composes the text.
+    /// Builds the text.
     fn compose(self) -> Cow<'static, str>;
 }
 
@@ -49,9 +50,9 @@ impl<F: FnOnce() -> String> Text for F {
     }
 }
 
-/// Where findings go: to those of a run, or to the violations of policies.
+/// Receives findings: either the findings of rules, or the violations of policies.
 pub trait Sink<'r> {
-    /// Keeps a finding, counts it, or drops it; returns a handle for adding to it.
+    /// Keeps, counts or drops a finding. Returns a handle for adding to it.
     fn keep(
         self,
         rule: RuleId,
@@ -62,7 +63,7 @@ pub trait Sink<'r> {
     ) -> Reported<'r>;
 }
 
-/// A rule that has something to say about a field.
+/// A finding in progress: the rule and the field that it is about.
 #[must_use = "the call that names the kind of fault reports the finding"]
 #[derive(Debug)]
 pub struct Report<'r, S> {
@@ -117,7 +118,7 @@ impl<'r, S: Sink<'r>> Report<'r, S> {
         self.of_kind(ErrorType::TooMany, value, detail)
     }
 
-    /// Reports a fault of any kind.
+    /// Reports a finding with any error type.
     pub fn of_kind(self, kind: ErrorType, value: impl Into<BadValue>, detail: impl Text) -> Reported<'r> {
         self.sink.keep(self.rule, self.at, kind, value, detail)
     }
@@ -132,7 +133,7 @@ pub struct Reported<'r> {
 }
 
 impl<'r> Reported<'r> {
-    /// A finding that is not kept.
+    /// A finding that was dropped.
     pub(crate) const DROPPED: Reported<'static> = Reported { finding: None, is_fixable: false };
 
     /// Creates a handle for a finding, which is `None` if it is not kept.
@@ -178,7 +179,7 @@ impl<'r> Reported<'r> {
         })
     }
 
-    /// Adds the known value that was probably meant, with a fix; if none is near, a list of the known values.
+    /// Adds the most similar known value, with a fix; if none is similar, a list of the known values.
     pub fn did_you_mean(self, at: &Path<'_>, written: &str, known: &[&str]) -> Reported<'r> {
         if self.finding.is_none() {
             return self;

@@ -60,9 +60,9 @@ pub fn unserved_parts(
     off.into_iter().chain(off_everywhere).chain(removed).chain(inert).chain(drafts).collect()
 }
 
-/// Returns a finding if nothing acts on a DeviceTaintRule or, if the gates are not known, one that names those it
-/// depends on. If its version is off as well, only gates that are off are reported: turning on the version is then not
-/// enough.
+/// Returns a finding if a DeviceTaintRule has no effect in this profile or, if the feature gates are unknown,
+/// one that names the gates it depends on. If the API version is disabled as well, only disabled gates are
+/// reported, because enabling the version is not sufficient.
 fn rule_without_effect(kind: ApiKind, profile: &Profile, is_version_off: bool) -> Option<Finding> {
     if kind != ApiKind::DeviceTaintRule {
         return None;

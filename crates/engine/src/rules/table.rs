@@ -10,32 +10,32 @@
 use tollgate_document::finding::DependsOn::{Cluster, Drafts, Files, Labels, Release, Server, Time};
 use tollgate_document::finding::{Level, Origin, Rule, RuleId};
 
-/// A rule about objects that cannot be decoded; it denies.
+/// A rule about objects that cannot be decoded, with the level Deny.
 const fn decoding(id: &'static str) -> Rule {
     Rule::new(id, Origin::Decoding, Level::Deny)
 }
 
-/// A rule about fields that only strict decoding refuses; it denies.
+/// A rule about fields that only strict decoding rejects, with the level Deny.
 const fn strict(id: &'static str) -> Rule {
     Rule::new(id, Origin::Strict, Level::Deny)
 }
 
-/// A rule of the API server; it denies.
+/// A rule of the API server, with the level Deny.
 const fn upstream(id: &'static str) -> Rule {
     Rule::new(id, Origin::Upstream, Level::Deny)
 }
 
-/// A rule for a limit that is documented and that no server enforces; it denies.
+/// A rule for a limit that is documented but not enforced by any server, with the level Deny.
 const fn documented(id: &'static str) -> Rule {
     Rule::new(id, Origin::Documented, Level::Deny)
 }
 
-/// A lint; it warns.
+/// A lint, with the level Warn.
 const fn lint(id: &'static str) -> Rule {
     Rule::new(id, Origin::Lint, Level::Warn)
 }
 
-/// A rule under which policies report violations; it denies by default.
+/// A rule for violations of policies, with the default level Deny.
 const fn policy(id: &'static str) -> Rule {
     Rule::new(id, Origin::Policy, Level::Deny)
 }
@@ -57,7 +57,7 @@ macro_rules! table {
         #[allow(non_camel_case_types, clippy::upper_case_acronyms, reason = "named like the constants")]
         enum Number { $($name,)* Count }
 
-        /// Every rule.
+        /// All rules.
         pub static TABLE: [Rule; Number::Count as usize] = [$($rule.numbered(Number::$name as usize),)*];
 
         $(

@@ -1,9 +1,8 @@
-//! What the API server itself refuses, type by type, in the order of its `validation.go`.
+//! The API server's own validation, by type, in the order of its `validation.go`.
 //!
-//! One file per Kubernetes type so that a reviewer can hold the two side by side; each is cited by release and
-//! function. Where releases differ the profile says so by a named behaviour or a number.
+//! There is one file per Kubernetes type, so that a reviewer can compare it with upstream; each function cites the
+//! release and the upstream function. Differences between releases are named behaviors or numbers of the profile.
 
-pub mod go_json;
 pub mod lists;
 pub mod naming;
 pub mod qualified;
@@ -58,13 +57,13 @@ use crate::admission::DecodedAttributes;
 
 /// The groups of this origin. Each reports many rules, so all are called if any of these rules is selected.
 pub static GROUPS: &[Group] = &[
-    group(meta::check),
-    group(slice::check),
-    group(claim::check),
-    group(class::check),
-    group(pod_claims::check),
-    group(taint_rule::check),
-    group(status::check),
+    group(meta::check_metadata),
+    group(slice::check_slice),
+    group(claim::check_claim),
+    group(class::check_device_class),
+    group(pod_claims::check_pod_claims),
+    group(taint_rule::check_taint_rule),
+    group(status::check_claim_status),
     // Last: it looks at whether the others found anything.
     group(object_name::check_last),
 ];

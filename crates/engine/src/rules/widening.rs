@@ -1,7 +1,7 @@
-//! What a change of an object lets its tolerations and selectors match that they did not match before.
+//! Finds tolerations and selectors that match more after a change of an object.
 //!
-//! Fixes are held against it: a fix of something that a server accepts must not make it match more. Selectors of rules
-//! and patches are compared as the ratchet compares them, tolerations by the taints they stand for. What cannot be
+//! Fixes are checked with it: a fix of a value that a server accepts must not make it match more. Selectors of rules
+//! and patches are compared as by the ratchet, tolerations by the taints that they match. Anything that cannot be
 //! compared counts as more.
 
 use std::collections::HashMap;
@@ -31,8 +31,8 @@ pub fn widened(before: Option<Object<'_>>, after: Object<'_>) -> Vec<Widened> {
     found
 }
 
-/// The tolerations of an object, by what they match. Of those that differ only in their seconds, only the longest is
-/// kept, so that the cost of a lookup is bounded.
+/// The tolerations of an object, by the taints that they match. Of tolerations that differ only in their
+/// seconds, only the longest is kept, which bounds the cost of a lookup.
 #[derive(Default)]
 struct Tolerated<'d>(HashMap<Matched<'d>, Vec<ToleratedTaints<'d>>>);
 
@@ -60,7 +60,7 @@ impl<'d> Tolerated<'d> {
     }
 }
 
-/// Adds the tolerations of `after` that match more than those of the same request in `before`.
+/// Adds the tolerations in `after` that match more than the tolerations of the same request in `before`.
 fn find_widened_tolerations(before: Option<Object<'_>>, after: Object<'_>, found: &mut Vec<Widened>) {
     // The server's path of a request is the same in every version.
     let name = |at: &Path<'_>| at.owned().print(PathStyle::Hub);

@@ -1,4 +1,4 @@
-//! Where parameters for drivers are: opaque configurations, and the parameters of classic DRA.
+//! Finds driver parameters in objects: opaque configurations, and the parameters of classic DRA.
 
 use super::visit_claim_templates;
 use crate::admission::{DecodedAttributes, ResourceClasses};
@@ -15,7 +15,8 @@ pub struct DriverParameters<'d> {
     pub value: Value<'d>,
 }
 
-/// Calls `visit` for all parameters in an object. `classes` tells the drivers of classic claims.
+/// Calls `visit` for all opaque parameters in an object. `classes` maps the classes of classic DRA claims to
+/// their drivers.
 pub fn visit_parameters<'d>(
     admission: &DecodedAttributes<'d>,
     classes: Option<&'d ResourceClasses>,

@@ -1,4 +1,4 @@
-//! Where pod specs are: in a Pod, and in the pod templates of workloads.
+//! Finds pod specs in objects: in Pods, and in the pod templates of workloads.
 
 use tollgate_api::view::{Body, ClassicTemplate, Object, PodClaims};
 use tollgate_document::field::Path;
@@ -6,7 +6,7 @@ use tollgate_document::field::Path;
 /// Calls `visit` for the PodSpec of a pod or workload; not for other objects.
 pub fn visit_pod_spec<'d>(object: Object<'d>, visit: &mut dyn FnMut(&Path<'_>, PodClaims<'d>)) {
     if let Body::Pods(pods) = object.body {
-        Path::ROOT.descend(pods.way(), &mut |at| visit(at, pods.spec()));
+        Path::ROOT.descend(pods.spec_path(), &mut |at| visit(at, pods.spec()));
     }
 }
 

@@ -1,9 +1,10 @@
-//! Whether a union of policy entries covers a toleration, and if not, what is missing.
+//! Checks whether a union of policy entries covers a toleration and, if not, what is missing.
 //!
-//! A toleration matches a set of taints ([`ToleratedTaints`]): keys × values × effects, with a duration for NoExecute. A
-//! [`PolicyEntry`] describes such a set too. There are infinitely many keys and values but finitely many entries, so no
-//! collection of exact keys, prefixes or values adds up to all of them: for each effect, *one* entry has to contain every
-//! key and every value that the toleration matches. Effects are finite, so entries do add up over effects.
+//! A toleration matches a set of taints ([`ToleratedTaints`]): keys × values × effects, with a duration for
+//! NoExecute. A [`PolicyEntry`] describes such a set too. There are infinitely many keys and values but finitely many
+//! entries, so no collection of exact keys, prefixes or values adds up to all of them: for each effect, *one* entry
+//! has to contain every key and every value that the toleration matches. Effects are finite, so entries do add up
+//! over effects.
 //!
 //! This file knows nothing about policies: the caller keeps track of whose entry it was.
 //!
@@ -13,12 +14,12 @@ use std::cmp::Reverse;
 
 use tollgate_api::view::Toleration;
 
-/// A set of effects.
+/// A set of taint effects.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Effects(u8);
 
 impl Effects {
-    /// No effects.
+    /// The empty set.
     pub const EMPTY: Effects = Effects(0);
     pub const NONE: Effects = Effects(1);
     pub const NO_SCHEDULE: Effects = Effects(2);
@@ -76,9 +77,9 @@ impl Effects {
 /// The taints that a toleration matches.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ToleratedTaints<'a> {
-    /// The key; `None` is every key.
+    /// The key; `None` for every key.
     pub key: Option<&'a str>,
-    /// The value; `None` is every value.
+    /// The value; `None` for every value.
     pub value: Option<&'a str>,
     /// The effects that it does not include.
     pub effects: Effects,
@@ -87,8 +88,8 @@ pub struct ToleratedTaints<'a> {
 }
 
 impl<'a> ToleratedTaints<'a> {
-    /// Returns the taints that a toleration matches, for as long as it says. An unknown operator is treated as
-    /// `Exists`, which matches most.
+    /// Returns the taints that a toleration matches, for the duration in its `tolerationSeconds`. An unknown
+    /// operator is treated as `Exists`, which matches most.
     pub fn as_written(toleration: Toleration<'a>) -> ToleratedTaints<'a> {
         let exact = matches!(toleration.operator(), "" | "Equal");
         ToleratedTaints {
@@ -132,11 +133,11 @@ fn is_long_enough(limit: Option<i64>, seconds: Option<i64>) -> bool {
 /// The keys that an entry is for.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum KeyPattern {
-    /// `*`
+    /// Any key: `*`.
     Any,
     /// `prefix/*`; stored with its slash, without the star.
     Prefix(Box<str>),
-    /// One key.
+    /// A single key.
     Exact(Box<str>),
 }
 
@@ -199,10 +200,10 @@ impl std::fmt::Display for KeyPattern {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PolicyEntry {
     pub keys: KeyPattern,
-    /// The values; `None` is every value.
+    /// The values; `None` for every value.
     pub values: Option<Vec<Box<str>>>,
     pub effects: Effects,
-    /// How long NoExecute may be tolerated; `None` is forever.
+    /// Maximum `tolerationSeconds` for NoExecute; `None` if unlimited.
     pub seconds: Option<i64>,
 }
 
@@ -229,8 +230,8 @@ impl PolicyEntry {
         }
     }
 
-    /// True if the entry includes a tolerated taint. Seconds are ignored, because a denied taint may not be tolerated
-    /// at all.
+    /// True if the entry includes a tolerated taint. Seconds are ignored, because a denied taint must not be
+    /// tolerated for any time.
     pub fn intersects(&self, tolerated: &ToleratedTaints<'_>) -> bool {
         let values = || match (&self.values, tolerated.value) {
             (None, _) => true,
@@ -254,22 +255,22 @@ impl PolicyEntry {
     }
 }
 
-/// What an entry lacks to cover a toleration.
+/// The reasons why an entry does not cover a toleration.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Shortfall {
     /// True if it does not include the key, or not all keys.
     pub keys: bool,
     /// True if it does not include the value, or not all values.
     pub values: bool,
-    /// These effects.
+    /// Effects that the entry does not allow.
     pub effects: Effects,
-    /// Time: the toleration lasts longer than this.
+    /// The maximum seconds of the entry, if the toleration lasts longer.
     pub seconds: Option<i64>,
 }
 
 impl Shortfall {
-    /// Returns how much the toleration has to change to fit, apart from its key; 0 if not at all. `value` is the value
-    /// that the toleration compares.
+    /// Returns a weighted measure of how much the toleration, apart from its key, must change to match; 0 if
+    /// it matches. `value` is the value that the toleration compares.
     fn distance(self, missing: Effects, value: Option<&str>) -> u8 {
         // Some value can stand for every value; another value is another taint.
         let values = if value.is_none() { 3 } else { 6 };

@@ -1,8 +1,8 @@
-//! Random pairs of policy sets, held against requests: if a comparison finds nothing wider, no request may be allowed that
-//! was refused before; and if it finds nothing stricter, none may be refused that was allowed.
+//! Random pairs of policy sets, held against requests: if a comparison finds nothing wider, no request may be allowed
+//! that was refused before; and if it finds nothing stricter, none may be refused that was allowed.
 //!
-//! Requests are judged by the engine itself, which knows nothing of comparisons. Their namespaces, labels, users, times,
-//! tolerations and taints are drawn from what policies name, and from what none of them names.
+//! Requests are judged by the engine itself, which knows nothing of comparisons. Their namespaces, labels, users,
+//! times, tolerations and taints are drawn from what policies name, and from what none of them names.
 
 use std::fmt::Write as _;
 
@@ -28,7 +28,7 @@ impl Dice {
         of[self.roll(of.len())]
     }
 
-    /// Some of the texts, as a YAML list.
+    /// A random selection of the texts, as a YAML list.
     fn some(&mut self, of: &[&str]) -> String {
         let count = 1 + self.roll(2);
         let all: Vec<String> = (0..count).map(|_| format!("{:?}", self.pick(of))).collect();
@@ -56,7 +56,7 @@ const EFFECTS: &[&str] = &["None", "NoSchedule", "NoExecute"];
 const TIMES: &[&str] = &["2026-01-01T00:00:00Z", "2027-01-01T00:00:00Z", "2028-01-01T00:00:00Z"];
 const CONDITIONS: &[&str] = &["object.metadata.name == 'n0'", "request.operation == 'CREATE'", "true"];
 
-/// What all kinds of policies have.
+/// The fields that all kinds of policies have in common.
 fn common(dice: &mut Dice, has_drivers: bool) -> String {
     let mut out = String::new();
     let mut criteria = Vec::new();
@@ -125,7 +125,7 @@ fn entry(dice: &mut Dice, seconds: bool) -> String {
     format!("  - {{{}}}\n", fields.join(", "))
 }
 
-/// A random policy.
+/// A random policy as YAML.
 fn policy(dice: &mut Dice, name: &str) -> String {
     let (kind, spec) = match dice.roll(4) {
         0 | 1 => {

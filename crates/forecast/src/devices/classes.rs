@@ -1,4 +1,4 @@
-//! Which DeviceClasses a device belongs to: all selectors of a class must match.
+//! Determines the DeviceClasses of a device: all selectors of a class must match.
 //!
 //! The expressions are compiled once, and evaluated device by device. As in the scheduler, the first selector that does
 //! not match or fails ends the evaluation of a class.
@@ -9,22 +9,22 @@ use tollgate_allocator::Candidate;
 use tollgate_api::view::Class;
 use tollgate_cel::evaluate::{Behaviour, Device, Program};
 
-/// A DeviceClass.
+/// A DeviceClass of the report.
 #[derive(Clone, Debug)]
 pub struct ReportedClass<'d> {
     pub name: &'d str,
-    /// Why a selector does not compile. Then the class has no devices.
+    /// The compile error of a selector, if any. Such a class matches no devices.
     pub error: Option<String>,
 }
 
-/// A class whose selectors can be evaluated.
+/// A DeviceClass with compiled selectors.
 pub(super) struct CompiledClass<'d> {
     name: &'d str,
     selectors: Result<Vec<Program>, String>,
 }
 
 impl<'d> CompiledClass<'d> {
-    /// Compiles the classes of a state, by name.
+    /// Compiles the DeviceClasses of a state, by name.
     pub(super) fn compile_all(state: &State<'d>, behaviour: &Behaviour) -> Vec<CompiledClass<'d>> {
         let classes = state.of_kind(ObjectKind::DeviceClass).iter();
         let compile = |expression: &str| Program::compile(expression, behaviour).map_err(|error| error.0);
@@ -44,7 +44,8 @@ impl<'d> CompiledClass<'d> {
     }
 }
 
-/// The classes that a device belongs to, and those whose selectors fail for it, by their places.
+/// Indices of the classes that the device belongs to, and of those whose selectors fail for it, with the
+/// error.
 pub(super) fn classes_of(
     classes: &[CompiledClass<'_>],
     candidate: Candidate<'_>,

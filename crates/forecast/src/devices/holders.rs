@@ -1,7 +1,7 @@
-//! Who holds a device: the claims that it is allocated to, with their pods and workloads.
+//! The holders of a device: the claims that it is allocated to, with their pods and workloads.
 //!
-//! Pods come from `status.reservedFor`, which names them whether or not the state has them; a workload is only known for
-//! pods that it has. A claim that is allocated but reserved for nobody is a holder without a pod.
+//! Pods come from `status.reservedFor`, even if the state does not contain them; workloads are known only for pods in
+//! the state. A claim that is allocated but not reserved is a holder without a pod.
 
 use super::{DeviceState, ReportedDevice};
 use crate::state::{ObjectKind, State, StoredObject};
@@ -11,19 +11,19 @@ use std::collections::{BTreeMap, HashMap};
 use tollgate_allocator::{DeviceKey, Inventory};
 use tollgate_api::view::{Claim, Consumer, Pod, PodClaimStatus, PodResourceClaim};
 
-/// A claim that has a device, with one of its pods.
+/// A claim that holds a device, with one of the pods that use it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Holder<'d> {
-    /// The namespace of the claim and of the pod.
+    /// Namespace of the claim and the pod.
     pub namespace: &'d str,
     pub claim: &'d str,
     pub pod: Option<&'d str>,
     pub workload: Option<Workload<'d>>,
-    /// The claim uses the device beside others, and keeps nobody from getting it.
+    /// True for a result with adminAccess, which does not prevent other allocations of the device.
     pub admin_access: bool,
 }
 
-/// A device by driver, pool and name.
+/// Identifies a device by driver, pool and name.
 type DeviceName<'d> = (&'d str, &'d str, &'d str);
 
 /// The holders of all devices.
@@ -32,10 +32,10 @@ pub(super) struct Holders<'d> {
     unpublished: BTreeMap<DeviceName<'d>, UnpublishedDevice<'d>>,
 }
 
-/// A device that claims have although no slice publishes it.
+/// A device that claims hold although no slice publishes it.
 #[derive(Default)]
 struct UnpublishedDevice<'d> {
-    /// The node of a pod that has it, or the only node for which it was allocated.
+    /// The node of a pod that uses the device, or the only node of the allocation.
     node: Option<&'d str>,
     holders: Vec<Holder<'d>>,
 }
@@ -68,12 +68,12 @@ impl<'d> Holders<'d> {
         holders
     }
 
-    /// Those of a published device.
+    /// The holders of a published device.
     pub(super) fn of(&self, device: DeviceKey) -> Vec<Holder<'d>> {
         self.published.get(&device).cloned().unwrap_or_default()
     }
 
-    /// The devices that claims have although no slice publishes them.
+    /// The devices that claims hold although no slice publishes them.
     pub(super) fn unpublished(&self) -> impl Iterator<Item = ReportedDevice<'d>> {
         self.unpublished.iter().map(|(&(driver, pool, device), UnpublishedDevice { node, holders })| {
             let is_allocated = holders.iter().any(|holder| !holder.admin_access);
@@ -96,19 +96,19 @@ impl<'d> Holders<'d> {
     }
 }
 
-/// Who has reserved a claim.
+/// A consumer that has reserved a claim.
 #[derive(Clone, Copy, Debug)]
 pub struct ClaimUser<'d> {
     /// The resource in `status.reservedFor`, such as `pods` or `podgroups`.
     pub resource: &'d str,
-    /// The name there.
+    /// The name in `status.reservedFor`.
     pub name: &'d str,
-    /// The pod, or one of the pods of the group that use the claim; `None` if the state does not have it.
+    /// The pod, or one of the pods of the group that use the claim; `None` if the state does not contain it.
     pub pod: Option<StoredObject<'d>>,
 }
 
-/// The users of a claim by `status.reservedFor`. A group is there once for each of its pods that use the claim, and at
-/// least once.
+/// The consumers in `status.reservedFor` of a claim. A group is listed once for each of its pods that use the
+/// claim, and at least once.
 pub fn claim_users<'d>(state: &State<'d>, claim: StoredObject<'d>) -> Vec<ClaimUser<'d>> {
     let mut users = Vec::new();
     for consumer in Claim(claim.value).status().reserved_for().iter() {
@@ -129,7 +129,7 @@ pub fn claim_users<'d>(state: &State<'d>, claim: StoredObject<'d>) -> Vec<ClaimU
     users
 }
 
-/// The node of a pod that has reserved a claim, or the only one that its allocation names.
+/// The node of a pod that has reserved the claim, or the only node of its allocation.
 fn node_of<'d>(state: &State<'d>, claim: StoredObject<'d>) -> Option<&'d str> {
     let status = Claim(claim.value).status();
     let pods = status.reserved_for().iter().filter(|consumer| consumer.resource() == "pods");
@@ -147,7 +147,7 @@ fn node_of<'d>(state: &State<'d>, claim: StoredObject<'d>) -> Option<&'d str> {
     })
 }
 
-/// A holder for each user of a claim; one without a pod if there is none.
+/// One holder for each consumer of the claim; one without a pod if there are none.
 fn users_of<'d>(state: &State<'d>, claim: StoredObject<'d>) -> Vec<Holder<'d>> {
     let nobody = Holder {
         namespace: claim.namespace(),
@@ -172,7 +172,7 @@ fn users_of<'d>(state: &State<'d>, claim: StoredObject<'d>) -> Vec<Holder<'d>> {
     users
 }
 
-/// The pod that a claim is reserved for. One of the same name with another uid is not it.
+/// The pod of a `status.reservedFor` entry. A pod with the same name but another UID does not count.
 fn pod_of<'d>(state: &State<'d>, namespace: &str, consumer: Consumer<'d>) -> Option<StoredObject<'d>> {
     let pod = state.of_kind(ObjectKind::Pod).get(namespace, consumer.name())?;
     let (expected, uid) = (consumer.uid(), pod.uid());

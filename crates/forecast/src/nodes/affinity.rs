@@ -1,7 +1,7 @@
 //! Inter-pod affinity and anti-affinity: terms that attract pods to, or keep them away from, the nodes, zones or other
 //! topologies in which certain pods run.
 //!
-//! Which classes of pods a term selects does not change while events happen, so it is found out once for each kind of pod
+//! The classes of pods that a term selects do not change during a run, so they are computed once for each kind of pod
 //! ([`AffinityPlan`]). Only the pods of these classes are counted in a cycle ([`AffinityState`]).
 
 #![allow(clippy::indexing_slicing, reason = "domains are places in the list that was made for them")]
@@ -11,10 +11,11 @@ use super::fit::Fits;
 use super::node::NodeIndex;
 use super::occupancy::Occupancy;
 use super::reason::{Reason, Rejection};
-use super::selector::{Labels, Requirement, Selector};
+use super::selector::{Labels, Selector, requirement};
+use tollgate_api::labels::LabelOperator;
 use tollgate_document::doc::Value;
 
-/// How much a pod that runs already counts for a new one that its required affinity selects.
+/// Score weight of an existing pod whose required affinity matches the new pod.
 // upstream v1.37 InterPodAffinityArgs.HardPodAffinityWeight
 const HARD_AFFINITY_WEIGHT: i64 = 1;
 
@@ -27,12 +28,12 @@ pub(super) struct Term<'d> {
     topology: TopologyId,
 }
 
-/// The terms of a pod.
+/// The affinity terms of a pod.
 #[derive(Clone, Default, Debug)]
 pub(super) struct PodTerms<'d> {
-    near: Vec<Term<'d>>,
-    apart: Vec<Term<'d>>,
-    /// With their weights, which are negative for anti-affinity.
+    affinity: Vec<Term<'d>>,
+    anti_affinity: Vec<Term<'d>>,
+    /// Preferred terms with their weights, which are negative for anti-affinity.
     preferred: Vec<(i64, Term<'d>)>,
 }
 
@@ -46,7 +47,7 @@ impl<'d> PodTerms<'d> {
         let mut terms = PodTerms::default();
         for (kind, sign) in [("podAffinity", 1), ("podAntiAffinity", -1)] {
             let affinity = affinity.get(kind);
-            let required = if sign > 0 { &mut terms.near } else { &mut terms.apart };
+            let required = if sign > 0 { &mut terms.affinity } else { &mut terms.anti_affinity };
             for term in affinity.get("requiredDuringSchedulingIgnoredDuringExecution").items() {
                 required.push(Term::read(catalog, namespace, term, labels));
             }
@@ -60,7 +61,7 @@ impl<'d> PodTerms<'d> {
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.near.is_empty() && self.apart.is_empty() && self.preferred.is_empty()
+        self.affinity.is_empty() && self.anti_affinity.is_empty() && self.preferred.is_empty()
     }
 }
 
@@ -70,9 +71,10 @@ impl<'d> Term<'d> {
         let of_own_namespace = namespaces.is_empty() && namespace_selector.is_null();
         // The API server adds these requirements when the pod is created, so a stored pod has them twice.
         let keys = |field| term.get(field).items().map(Value::str);
-        let same = keys("matchLabelKeys").filter_map(|key| Some(Requirement::is(key, labels.get(key)?)));
-        let other =
-            keys("mismatchLabelKeys").filter_map(|key| Some(Requirement::is_not(key, labels.get(key)?)));
+        let same = keys("matchLabelKeys")
+            .filter_map(|key| Some(requirement(key, LabelOperator::In, labels.get(key)?)));
+        let other = keys("mismatchLabelKeys")
+            .filter_map(|key| Some(requirement(key, LabelOperator::NotIn, labels.get(key)?)));
         Term {
             selector: Selector::read(term.get("labelSelector")).and(same).and(other),
             namespaces: if of_own_namespace {
@@ -85,7 +87,7 @@ impl<'d> Term<'d> {
         }
     }
 
-    /// As [`Term::matches`], for a term of the pod that is scheduled.
+    /// Like [`Term::matches`], for a term of the pod that is being scheduled.
     // upstream v1.36 mergeAffinityTermNamespacesIfNotEmpty, which changes a copy
     fn matches_existing(&self, catalog: &Catalog<'d>, class: &PodClass<'d>) -> bool {
         let applies_everywhere = catalog.semantics().namespace_selector_sees_no_labels
@@ -103,18 +105,18 @@ impl<'d> Term<'d> {
     }
 }
 
-/// Which classes of pods matter to the pods of one class, and in which topology.
+/// For the pods of one class: the classes of pods that matter to their affinity, by topology.
 #[derive(Default, Debug)]
 pub(super) struct AffinityPlan {
-    /// The topologies of the required terms, and the classes that all of the terms select.
-    near: Vec<TopologyId>,
-    near_classes: Vec<ClassId>,
-    /// All of the required terms select the pod itself.
+    /// The topologies of the required affinity terms.
+    affinity: Vec<TopologyId>,
+    affinity_classes: Vec<ClassId>,
+    /// True if all required terms also select the pod itself.
     selects_itself: bool,
-    /// Classes near which the pod must not run.
-    apart: Vec<(TopologyId, Vec<ClassId>)>,
-    /// Classes that do not want the pod near them.
-    existing_apart: Vec<(TopologyId, Vec<ClassId>)>,
+    /// Anti-affinity: classes of pods that the pod must not run next to, by topology.
+    anti_affinity: Vec<(TopologyId, Vec<ClassId>)>,
+    /// Classes of pods whose own anti-affinity excludes this pod, by topology.
+    existing_anti_affinity: Vec<(TopologyId, Vec<ClassId>)>,
     preferred: Vec<(TopologyId, ClassId, i64)>,
 }
 
@@ -122,30 +124,30 @@ impl AffinityPlan {
     pub(super) fn new(catalog: &Catalog<'_>, class: ClassId) -> AffinityPlan {
         let own = catalog.class(class);
         let mut plan = AffinityPlan::default();
-        let PodTerms { near, apart, preferred } = &own.terms;
-        if !near.is_empty() {
+        let PodTerms { affinity, anti_affinity, preferred } = &own.terms;
+        if !affinity.is_empty() {
             let selected =
-                |class: &PodClass<'_>| near.iter().all(|term| term.matches_existing(catalog, class));
-            plan.near = near.iter().map(|term| term.topology).collect();
-            plan.near_classes =
+                |class: &PodClass<'_>| affinity.iter().all(|term| term.matches_existing(catalog, class));
+            plan.affinity = affinity.iter().map(|term| term.topology).collect();
+            plan.affinity_classes =
                 catalog.classes().filter(|(_, class)| selected(class)).map(|(id, _)| id).collect();
             plan.selects_itself = selected(own);
         }
-        for term in apart {
+        for term in anti_affinity {
             let selected = catalog.classes().filter(|(_, class)| term.matches_existing(catalog, class));
-            plan.apart.push((term.topology, selected.map(|(id, _)| id).collect()));
+            plan.anti_affinity.push((term.topology, selected.map(|(id, _)| id).collect()));
         }
         for (weight, term) in preferred {
             let selected = catalog.classes().filter(|(_, class)| term.matches_existing(catalog, class));
             plan.preferred.extend(selected.map(|(id, _)| (term.topology, id, *weight)));
         }
         for (id, class) in catalog.classes_with_terms() {
-            let PodTerms { near, apart, preferred } = &class.terms;
+            let PodTerms { affinity, anti_affinity, preferred } = &class.terms;
             let selecting = |term: &&Term<'_>| term.matches(catalog, own);
-            for term in apart.iter().filter(selecting) {
-                plan.existing_apart.push((term.topology, vec![id]));
+            for term in anti_affinity.iter().filter(selecting) {
+                plan.existing_anti_affinity.push((term.topology, vec![id]));
             }
-            let hard = near.iter().map(|term| (HARD_AFFINITY_WEIGHT, term));
+            let hard = affinity.iter().map(|term| (HARD_AFFINITY_WEIGHT, term));
             let soft = preferred.iter().map(|(weight, term)| (*weight, term));
             let selecting = hard.chain(soft).filter(|(_, term)| selecting(term));
             plan.preferred.extend(selecting.map(|(weight, term)| (term.topology, id, weight)));
@@ -154,17 +156,18 @@ impl AffinityPlan {
     }
 }
 
-/// For each topology, the groups of nodes in which there is at least one pod of certain classes.
-type Inhabited = Vec<(TopologyId, Vec<bool>)>;
+/// For each topology, whether each domain contains at least one pod of certain classes.
+type OccupiedDomains = Vec<(TopologyId, Vec<bool>)>;
 
-/// What the required terms mean for the nodes while the pods are where they are.
+/// The required terms, evaluated for the current placement of pods.
 #[derive(Default, Debug)]
 pub(super) struct AffinityState {
-    near: Inhabited,
-    /// The pod can start a group: no pod that it wants to be near runs yet, and it would be one itself.
+    affinity: OccupiedDomains,
+    /// True if no pod that matches the required affinity is running and the new pod matches it itself, so
+    /// that it can be the first.
     can_be_first: bool,
-    apart: Inhabited,
-    existing_apart: Inhabited,
+    anti_affinity: OccupiedDomains,
+    existing_anti_affinity: OccupiedDomains,
 }
 
 impl AffinityState {
@@ -173,65 +176,66 @@ impl AffinityState {
         fits: &Fits<'_, '_>,
         occupancy: &Occupancy<'_, '_>,
     ) -> AffinityState {
-        let inhabited = |topology: TopologyId, classes: &[ClassId]| {
+        let occupied = |topology: TopologyId, classes: &[ClassId]| {
             let domains = fits.domains(topology);
-            let mut inhabited = vec![false; domains.count];
+            let mut occupied = vec![false; domains.count];
             for bound in classes.iter().flat_map(|&class| occupancy.of_class(class)) {
                 if let Some(domain) = domains.of(bound.node) {
-                    inhabited[domain] = true;
+                    occupied[domain] = true;
                 }
             }
-            (topology, inhabited)
+            (topology, occupied)
         };
-        let all = |list: &[(TopologyId, Vec<ClassId>)]| -> Inhabited {
-            let inhabited = list.iter().map(|(topology, classes)| inhabited(*topology, classes));
-            inhabited.filter(|(_, inhabited)| inhabited.contains(&true)).collect()
+        let all = |list: &[(TopologyId, Vec<ClassId>)]| -> OccupiedDomains {
+            let occupied = list.iter().map(|(topology, classes)| occupied(*topology, classes));
+            occupied.filter(|(_, occupied)| occupied.contains(&true)).collect()
         };
-        let near: Inhabited =
-            plan.near.iter().map(|&topology| inhabited(topology, &plan.near_classes)).collect();
-        let nobody = near.iter().all(|(_, inhabited)| !inhabited.contains(&true));
+        let affinity: OccupiedDomains =
+            plan.affinity.iter().map(|&topology| occupied(topology, &plan.affinity_classes)).collect();
+        let nobody = affinity.iter().all(|(_, occupied)| !occupied.contains(&true));
         AffinityState {
             can_be_first: nobody && plan.selects_itself,
-            near,
-            apart: all(&plan.apart),
-            existing_apart: merged(all(&plan.existing_apart)),
+            affinity,
+            anti_affinity: all(&plan.anti_affinity),
+            existing_anti_affinity: merged(all(&plan.existing_anti_affinity)),
         }
     }
 
-    /// Whether the required terms let the pod run on the node.
+    /// Checks the required terms for a node.
     // upstream v1.37 InterPodAffinity.Filter
-    pub(super) fn check(&self, fits: &Fits<'_, '_>, node: NodeIndex) -> Result<(), Rejection> {
-        let is_inhabited = |(topology, inhabited): &(TopologyId, Vec<bool>)| {
-            fits.domains(*topology).of(node).is_some_and(|domain| inhabited[domain])
+    pub(super) fn check_required_terms(&self, fits: &Fits<'_, '_>, node: NodeIndex) -> Result<(), Rejection> {
+        let is_occupied = |(topology, occupied): &(TopologyId, Vec<bool>)| {
+            fits.domains(*topology).of(node).is_some_and(|domain| occupied[domain])
         };
-        let has_labels = || self.near.iter().all(|(topology, _)| fits.domains(*topology).of(node).is_some());
-        let is_near = self.near.iter().all(is_inhabited) || (self.can_be_first && has_labels());
+        let has_labels =
+            || self.affinity.iter().all(|(topology, _)| fits.domains(*topology).of(node).is_some());
+        let is_near = self.affinity.iter().all(is_occupied) || (self.can_be_first && has_labels());
         if !is_near {
             return Err(Rejection::unresolvable(Reason::PodAffinity));
         }
-        if self.apart.iter().any(is_inhabited) {
+        if self.anti_affinity.iter().any(is_occupied) {
             return Err(Rejection::resolvable(Reason::PodAntiAffinity));
         }
-        if self.existing_apart.iter().any(is_inhabited) {
+        if self.existing_anti_affinity.iter().any(is_occupied) {
             return Err(Rejection::resolvable(Reason::ExistingPodAntiAffinity));
         }
         Ok(())
     }
 }
 
-/// One entry for each topology.
-fn merged(list: Inhabited) -> Inhabited {
-    let mut merged: Inhabited = Vec::new();
-    for (topology, inhabited) in list {
+/// Merges the entries of each topology into one.
+fn merged(list: OccupiedDomains) -> OccupiedDomains {
+    let mut merged: OccupiedDomains = Vec::new();
+    for (topology, occupied) in list {
         match merged.iter_mut().find(|(known, _)| *known == topology) {
-            None => merged.push((topology, inhabited)),
-            Some((_, all)) => all.iter_mut().zip(inhabited).for_each(|(all, more)| *all |= more),
+            None => merged.push((topology, occupied)),
+            Some((_, all)) => all.iter_mut().zip(occupied).for_each(|(all, more)| *all |= more),
         }
     }
     merged
 }
 
-/// The scores of the nodes by preferred terms, before they are weighted; `None` if no term applies.
+/// The unweighted scores of the nodes by preferred terms; `None` if no term applies.
 // upstream v1.37 InterPodAffinity.PreScore, Score, NormalizeScore
 pub(super) fn scores(
     plan: &AffinityPlan,

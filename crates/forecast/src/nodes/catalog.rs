@@ -1,8 +1,8 @@
-//! What the pods of a cluster need, numbered, so that courses of events can share it.
+//! The scheduling requirements of all pods of a cluster, with indices, shared by all simulated runs.
 //!
-//! Pods that other pods cannot tell apart (same namespace, labels and pod affinity) are of one class; pods for which no
-//! node can tell them apart, their requests aside, are of one kind. Both make it cheap to count pods and to remember
-//! which nodes suit which pods. All pods are read before the first course starts.
+//! Pods with the same namespace, labels and pod affinity belong to one class; pods that differ at most in their
+//! resource requests belong to one kind. This makes it cheap to count pods and to cache suitable nodes. All pods are
+//! read before the first run.
 
 #![allow(
     clippy::indexing_slicing,
@@ -19,37 +19,37 @@ use foldhash::fast::RandomState;
 use std::collections::HashMap;
 use tollgate_document::doc::Value;
 
-/// The number of a pod in a catalog.
+/// Index of a pod in a catalog.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct PodId(pub(super) u32);
 
-/// The number of a class of pods.
+/// Index of a class of pods: pods with the same namespace, labels and pod affinity.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) struct ClassId(pub(super) u32);
 
-/// The number of a kind of pods.
+/// Index of a kind of pods: pods that differ at most in their resource requests.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) struct KindId(pub(super) u32);
 
-/// The number of a shape of pods: kinds that differ in class and spread constraints only have one shape.
+/// Index of a shape of pods: kinds that differ at most in class and spread constraints.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) struct ShapeId(pub(super) u32);
 
-/// The number of a label by which nodes are grouped, such as `topology.kubernetes.io/zone`.
+/// Index of a node label that defines a topology, such as `topology.kubernetes.io/zone`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) struct TopologyId(pub(super) u32);
 
-/// Pods that other pods cannot tell apart.
+/// A class of pods with the same namespace, labels and pod affinity.
 #[derive(Clone, Debug)]
 pub(super) struct PodClass<'d> {
     pub(super) namespace: &'d str,
     pub(super) labels: Labels<'d>,
-    /// The pod is being deleted. Topology spread does not count it.
+    /// True if the pod is being deleted. Topology spread constraints do not count it.
     pub(super) terminating: bool,
     pub(super) terms: PodTerms<'d>,
 }
 
-/// What the pods of a cluster need.
+/// The scheduling requirements of all pods of a cluster.
 #[derive(Debug)]
 pub struct Catalog<'d> {
     semantics: FilterSemantics,
@@ -59,7 +59,7 @@ pub struct Catalog<'d> {
     classes: Vec<PodClass<'d>>,
     class_of: HashMap<String, ClassId, RandomState>,
     classes_in: HashMap<&'d str, Vec<ClassId>, RandomState>,
-    /// Those whose pods have affinity terms of their own.
+    /// The classes whose pods have affinity terms.
     classes_with_terms: Vec<ClassId>,
     kind_of: HashMap<String, KindId, RandomState>,
     shape_of: HashMap<String, ShapeId, RandomState>,
@@ -67,7 +67,7 @@ pub struct Catalog<'d> {
 }
 
 impl<'d> Catalog<'d> {
-    /// An empty catalog of a cluster with these namespaces (Namespace objects).
+    /// Creates an empty catalog for a cluster with these Namespace objects.
     pub fn new(semantics: FilterSemantics, namespaces: impl IntoIterator<Item = Value<'d>>) -> Catalog<'d> {
         let labelled = namespaces.into_iter().map(|namespace| {
             let metadata = namespace.get("metadata");
@@ -89,7 +89,7 @@ impl<'d> Catalog<'d> {
         }
     }
 
-    /// Reads a pod. Every pod that is bound, waits or will be created is read once.
+    /// Adds a pod. Every pod that is bound, pending or will be created is added once.
     pub fn add_pod(&mut self, source: &PodSource<'d>) -> PodId {
         let id = PodId(next(self.pods.len()));
         let needs = PodNeeds::read(self, source);
@@ -97,7 +97,7 @@ impl<'d> Catalog<'d> {
         id
     }
 
-    /// The pod while it is being deleted: pods are not spread from it any more. Apart from that it counts as before.
+    /// Adds the pod as it counts during its deletion: topology spread constraints ignore it.
     pub fn add_terminating(&mut self, pod: PodId) -> PodId {
         let needs = self.pod(pod).clone();
         let class = PodClass { terminating: true, ..self.class(needs.class).clone() };
@@ -112,7 +112,7 @@ impl<'d> Catalog<'d> {
         NodeInfo::read(node, &mut self.resources)
     }
 
-    /// The extended resources that these DeviceClass objects provide, among those that pods in this catalog request.
+    /// The extended resources that pods in this catalog request and these DeviceClasses provide.
     pub fn delegated<'v>(&self, classes: impl IntoIterator<Item = Value<'v>>) -> DelegatedResources {
         let mut delegated = DelegatedResources::none(&self.resources);
         for class in classes {
@@ -121,12 +121,12 @@ impl<'d> Catalog<'d> {
         delegated
     }
 
-    /// What a pod needs.
+    /// The scheduling requirements of a pod.
     pub fn pod(&self, pod: PodId) -> &PodNeeds<'d> {
         &self.pods[pod.0 as usize]
     }
 
-    /// True if the scheduler treats both pods in the same way, their claims aside.
+    /// True if the scheduler treats both pods equally, apart from their claims.
     pub fn are_alike(&self, one: PodId, other: PodId) -> bool {
         let (one, other) = (self.pod(one), self.pod(other));
         one.kind == other.kind
@@ -137,7 +137,7 @@ impl<'d> Catalog<'d> {
             && one.scheduling_gates == other.scheduling_gates
     }
 
-    /// The name of a resource, such as `example.com/gpu`.
+    /// Name of a resource, such as `example.com/gpu`.
     pub fn resource_name(&self, resource: ResourceId) -> &'d str {
         self.resources.name(resource)
     }
@@ -166,7 +166,7 @@ impl<'d> Catalog<'d> {
         self.kind_of.len()
     }
 
-    /// The labels of a namespace; those that every namespace has if it is not known.
+    /// The labels of a namespace. For an unknown namespace, only the label that every namespace has.
     pub(super) fn namespace_labels(&self, namespace: &'d str) -> Labels<'d> {
         let known = self.namespaces.get(namespace).cloned();
         known.unwrap_or_else(|| Labels::read(Value::absent(), &[(NAMESPACE_NAME_LABEL, namespace)]))
@@ -176,7 +176,7 @@ impl<'d> Catalog<'d> {
         !self.namespaces.is_empty()
     }
 
-    /// The classes of a namespace.
+    /// The classes of pods in a namespace.
     pub(super) fn classes_in(&self, namespace: &str) -> impl Iterator<Item = (ClassId, &PodClass<'d>)> {
         let classes = self.classes_in.get(namespace).map_or(&[][..], Vec::as_slice);
         classes.iter().map(|&class| (class, self.class(class)))
@@ -198,7 +198,7 @@ impl<'d> Catalog<'d> {
         self.topologies[topology.0 as usize]
     }
 
-    /// There are few of them: a search is as fast as a table.
+    /// The index of a topology label, which is added if new. A linear search suffices because there are few.
     pub(super) fn intern_topology(&mut self, key: &'d str) -> TopologyId {
         let place = self.topologies.iter().position(|&known| known == key).unwrap_or_else(|| {
             self.topologies.push(key);
@@ -207,7 +207,7 @@ impl<'d> Catalog<'d> {
         TopologyId(next(place))
     }
 
-    /// The class with that key, which tells classes apart.
+    /// The index of the class with this key, which is added if new.
     pub(super) fn intern_class(
         &mut self,
         key: String,
@@ -227,13 +227,13 @@ impl<'d> Catalog<'d> {
         id
     }
 
-    /// The shape with that key, which tells shapes apart.
+    /// The index of the shape with this key, which is added if new.
     pub(super) fn intern_shape(&mut self, key: String) -> ShapeId {
         let id = ShapeId(next(self.shape_of.len()));
         *self.shape_of.entry(key).or_insert(id)
     }
 
-    /// The kind with that key, which tells kinds apart.
+    /// The index of the kind with this key, which is added if new.
     pub(super) fn intern_kind(&mut self, key: String) -> KindId {
         let id = KindId(next(self.kind_of.len()));
         *self.kind_of.entry(key).or_insert(id)
@@ -242,7 +242,7 @@ impl<'d> Catalog<'d> {
 
 const NAMESPACE_NAME_LABEL: &str = "kubernetes.io/metadata.name";
 
-/// No cluster has four billion pods; a wrong number would be found at the first lookup.
+/// Converts a length to the next index. No cluster has four billion pods.
 fn next(len: usize) -> u32 {
     u32::try_from(len).unwrap_or(u32::MAX)
 }

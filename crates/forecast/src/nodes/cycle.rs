@@ -11,26 +11,26 @@ use super::resources::{DelegatedResources, ResourceId};
 use super::spread::SpreadState;
 use tollgate_allocator::Node;
 
-/// With fewer nodes than that, all of them are filtered.
-const FEW_NODES: usize = 100;
+/// Below this number of nodes, all of them are filtered.
+const MIN_NODES_TO_SAMPLE: usize = 100;
 
-/// After how many feasible nodes the scheduler stops to look for more, if it has that many candidates.
+/// The number of feasible nodes after which the scheduler stops filtering.
 // upstream v1.37 Scheduler.numFeasibleNodesToFind
 pub fn nodes_to_find(candidates: usize) -> usize {
-    if candidates < FEW_NODES {
+    if candidates < MIN_NODES_TO_SAMPLE {
         return candidates;
     }
     let percentage = 50_usize.saturating_sub(candidates / 125).max(5);
-    (candidates * percentage / 100).max(FEW_NODES)
+    (candidates * percentage / 100).max(MIN_NODES_TO_SAMPLE)
 }
 
-/// No node was looked at: the text is the same for all of them, and has no number.
+/// The pod was rejected before any node was checked. The message applies to all nodes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PreFilterRejection {
     pub text: &'static str,
 }
 
-/// One attempt to schedule one pod, while all other pods are where the occupancy says.
+/// One attempt to schedule one pod.
 #[derive(Debug)]
 pub struct Cycle<'a, 'c, 'd> {
     pub(super) occupancy: &'a Occupancy<'c, 'd>,
@@ -42,12 +42,12 @@ pub struct Cycle<'a, 'c, 'd> {
     pub(super) plans: &'a Plans,
     affinity: AffinityState,
     spread: SpreadState,
-    /// The nodes on which one of the ports of the pod is in use, sorted.
+    /// The nodes on which a host port of the pod is in use, sorted.
     busy: Vec<NodeIndex>,
 }
 
 impl<'a, 'c, 'd> Cycle<'a, 'c, 'd> {
-    /// Begins an attempt. The catalog and the nodes of `fits` and `occupancy` must be the same.
+    /// Starts a scheduling attempt. `fits` and `occupancy` must have the same catalog and nodes.
     pub fn start(
         occupancy: &'a Occupancy<'c, 'd>,
         fits: &'a Fits<'c, 'd>,
@@ -78,7 +78,7 @@ impl<'a, 'c, 'd> Cycle<'a, 'c, 'd> {
         self.occupancy.nodes().get(node).node
     }
 
-    /// How many nodes are looked at.
+    /// Number of nodes to check.
     pub fn candidate_count(&self) -> usize {
         match &self.fit.candidates {
             Candidates::Named(nodes, _) => nodes.len(),
@@ -86,8 +86,8 @@ impl<'a, 'c, 'd> Cycle<'a, 'c, 'd> {
         }
     }
 
-    /// The nodes to look at, beginning with the one at that place. The scheduler continues where it stopped the last time:
-    /// the next cycle starts later by the number of nodes that were looked at, modulo the number of all nodes.
+    /// The nodes to check, beginning at the index `start`. The scheduler continues where it stopped: the next
+    /// attempt starts later by the number of checked nodes, modulo the number of all nodes.
     pub fn candidates(&self, start: usize) -> impl Iterator<Item = NodeIndex> {
         let count = self.candidate_count();
         (0..count).map(move |place| {
@@ -100,7 +100,7 @@ impl<'a, 'c, 'd> Cycle<'a, 'c, 'd> {
         })
     }
 
-    /// What the scheduler says about the nodes that are not looked at, and how many they are.
+    /// The scheduler's message for the nodes that are not checked, and their number.
     pub fn excluded(&self) -> Option<(String, usize)> {
         match &self.fit.candidates {
             Candidates::Named(nodes, plugin) => {
@@ -111,8 +111,8 @@ impl<'a, 'c, 'd> Cycle<'a, 'c, 'd> {
         }
     }
 
-    /// Whether the pod can run on the node as far as the filters before the one for devices say.
-    pub fn check(&self, node: NodeIndex) -> Result<(), Rejection> {
+    /// Applies all filters that run before the device filter to a node.
+    pub fn check_node(&self, node: NodeIndex) -> Result<(), Rejection> {
         if let Some(reason) = self.fit.rejection(node) {
             return Err(Rejection::unresolvable(reason));
         }
@@ -120,12 +120,12 @@ impl<'a, 'c, 'd> Cycle<'a, 'c, 'd> {
             return Err(Rejection::resolvable(Reason::HostPorts));
         }
         self.check_resources(node)?;
-        self.spread.check(&self.plans.spread, self.fits, node)?;
-        self.affinity.check(self.fits, node)
+        self.spread.check_required_constraints(&self.plans.spread, self.fits, node)?;
+        self.affinity.check_required_terms(self.fits, node)
     }
 
-    /// The requested extended resources that devices must satisfy on this node, with their amounts: the node does not offer
-    /// them itself, and a DeviceClass does.
+    /// The requested extended resources, with amounts, that devices must provide on this node: a DeviceClass
+    /// provides them and the node does not.
     pub fn delegated(&self, node: NodeIndex) -> impl Iterator<Item = (&'d str, i64)> {
         let scalars = self.pod.requests.scalars.iter();
         let delegated = scalars.filter(move |(resource, _)| self.is_delegated(node, *resource));
@@ -140,8 +140,8 @@ impl<'a, 'c, 'd> Cycle<'a, 'c, 'd> {
     // upstream v1.37 fitsRequest
     fn check_resources(&self, node: NodeIndex) -> Result<(), Rejection> {
         let used = self.occupancy.usage(node);
-        let offered = self.occupancy.nodes().offer(node);
-        let mut lacking = Lacking::default();
+        let offered = self.occupancy.nodes().allocatable(node);
+        let mut lacking = MissingResources::default();
         if used.pods + 1 > offered.pods {
             lacking.add(Reason::TooManyPods, true);
         }
@@ -172,22 +172,22 @@ impl<'a, 'c, 'd> Cycle<'a, 'c, 'd> {
     }
 }
 
-/// The resources that a node lacks.
+/// The resources that a node lacks for a pod.
 #[derive(Default)]
-struct Lacking {
+struct MissingResources {
     first: Option<Reason>,
     more: Vec<Reason>,
-    /// One of them is more than the whole node offers.
-    hopeless: bool,
+    /// True if a request exceeds the total capacity of the node.
+    exceeds_node: bool,
 }
 
-impl Lacking {
+impl MissingResources {
     fn add(&mut self, reason: Reason, resolvable: bool) {
         match self.first {
             None => self.first = Some(reason),
             Some(_) => self.more.push(reason),
         }
-        self.hopeless |= !resolvable;
+        self.exceeds_node |= !resolvable;
     }
 
     fn verdict(self) -> Result<(), Rejection> {
@@ -197,6 +197,6 @@ impl Lacking {
         } else {
             Reasons::Several(std::iter::once(first).chain(self.more).collect())
         };
-        Err(Rejection { reasons, resolvable: !self.hopeless })
+        Err(Rejection { reasons, resolvable: !self.exceeds_node })
     }
 }

@@ -1,5 +1,5 @@
-//! What does not depend on other pods: which nodes a kind of pod could ever run on, which of them it prefers, and whom its
-//! affinity and spread constraints select. It is found out when first asked for, and remembered for all courses.
+//! Results that do not depend on other pods: the nodes on which a kind of pod can run, its preferred nodes, and the
+//! pods that its affinity and spread constraints select. They are computed on first use and cached for all runs.
 
 #![allow(
     clippy::indexing_slicing,
@@ -18,10 +18,10 @@ use tollgate_allocator::tolerates;
 
 const UNSCHEDULABLE_TAINT: &str = "node.kubernetes.io/unschedulable";
 
-/// The taints for which the API server adds tolerations of NoExecute to every pod.
+/// The taints for which the API server adds NoExecute tolerations to every pod.
 const TOLERATED_BY_DEFAULT: [&str; 2] = ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"];
 
-/// What is known about each kind of pod on the nodes of a cluster.
+/// Cached results of the filters that do not depend on other pods, for each kind of pod.
 #[derive(Debug)]
 pub struct Fits<'c, 'd> {
     catalog: &'c Catalog<'d>,
@@ -31,7 +31,7 @@ pub struct Fits<'c, 'd> {
     domains: Vec<OnceLock<Domains>>,
 }
 
-/// Whom the affinity and the spread constraints of a kind of pod select.
+/// The pods that the affinity and spread constraints of a kind of pod select.
 #[derive(Debug)]
 pub(super) struct Plans {
     pub(super) affinity: AffinityPlan,
@@ -39,7 +39,7 @@ pub(super) struct Plans {
 }
 
 impl<'c, 'd> Fits<'c, 'd> {
-    /// Nothing is known yet. The catalog must have all pods.
+    /// Creates an empty cache. The catalog must already contain all pods.
     pub fn new(catalog: &'c Catalog<'d>, nodes: &'c Nodes<'d>) -> Fits<'c, 'd> {
         fn unknown<T>(count: usize) -> Vec<OnceLock<T>> {
             (0..count).map(|_| OnceLock::new()).collect()
@@ -80,31 +80,31 @@ impl<'c, 'd> Fits<'c, 'd> {
     }
 }
 
-/// What filters without regard to other pods say about one node, one bit each.
+/// Results, as bits, of the filters that do not depend on other pods, for one node.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Flags(u8);
 
 impl Flags {
-    const NAMED: u8 = 1;
+    const NODE_NAME_MATCHES: u8 = 1;
     const SCHEDULABLE: u8 = 2;
-    const TOLERATED: u8 = 4;
-    const AFFINE: u8 = 8;
+    const TAINTS_TOLERATED: u8 = 4;
+    const AFFINITY_MATCHES: u8 = 8;
     const ALL: Flags = Flags(15);
 
-    fn of(info: &NodeInfo<'_>, pod: &PodNeeds<'_>) -> Flags {
+    fn for_pod(info: &NodeInfo<'_>, pod: &PodNeeds<'_>) -> Flags {
         let mut flags = 0;
         let mut set = |flag: u8, holds: bool| flags |= if holds { flag } else { 0 };
-        set(Flags::NAMED, pod.node_name.is_empty() || pod.node_name == info.node.name);
+        set(Flags::NODE_NAME_MATCHES, pod.node_name.is_empty() || pod.node_name == info.node.name);
         let tolerates_cordon =
             || pod.tolerations.iter().any(|t| tolerates(t, UNSCHEDULABLE_TAINT, "", "NoSchedule"));
         set(Flags::SCHEDULABLE, !info.unschedulable || tolerates_cordon());
-        set(Flags::TOLERATED, untolerated(info, pod, &["NoSchedule", "NoExecute"]).next().is_none());
-        set(Flags::AFFINE, matches_affinity(info, pod));
+        set(Flags::TAINTS_TOLERATED, untolerated(info, pod, &["NoSchedule", "NoExecute"]).next().is_none());
+        set(Flags::AFFINITY_MATCHES, matches_affinity(info, pod));
         Flags(flags)
     }
 }
 
-/// The taints with one of these effects that the pod does not tolerate.
+/// The node taints with one of these effects that the pod does not tolerate.
 fn untolerated<'a>(
     info: &'a NodeInfo<'_>,
     pod: &'a PodNeeds<'_>,
@@ -126,32 +126,33 @@ fn matches_affinity(info: &NodeInfo<'_>, pod: &PodNeeds<'_>) -> bool {
         && pod.node_affinity.is_none_or(|selector| info.node.matches(selector))
 }
 
-/// The nodes that a cycle looks at.
+/// The nodes that a scheduling attempt checks.
 #[derive(Debug)]
 pub(super) enum Candidates {
     All,
-    /// The required node affinity names the nodes, or the pod does.
+    /// Only these nodes, because the pod or its required node affinity names them.
     Named(Vec<NodeIndex>, &'static str),
-    /// No node can be right.
+    /// No node can match.
     Rejected(&'static str),
 }
 
-/// What is known about the nodes for a pod, whichever other pods there are.
+/// Filter and score results for all nodes that do not depend on other pods.
 #[derive(Debug)]
 pub(super) struct NodeFit {
     flags: Vec<Flags>,
     pub(super) candidates: Candidates,
-    /// The sums of the weights of preferred terms that match; `None` if there is no term.
+    /// Sum of the weights of matching preferred node affinity terms, for each node; `None` if there are no
+    /// terms.
     pub(super) preferred: Option<Vec<i64>>,
-    /// The numbers of taints with PreferNoSchedule that are not tolerated; `None` if there is none.
+    /// Number of untolerated PreferNoSchedule taints, for each node; `None` if there are none.
     pub(super) soft_taints: Option<Vec<i64>>,
-    /// The scores for images that are there; `None` if there is none.
+    /// Image locality scores, for each node; `None` if no node has an image.
     pub(super) images: Option<Vec<i64>>,
 }
 
 impl NodeFit {
     fn new(nodes: &Nodes<'_>, pod: &PodNeeds<'_>) -> NodeFit {
-        let flags = nodes.iter().map(|(_, info)| Flags::of(info, pod)).collect();
+        let flags = nodes.iter().map(|(_, info)| Flags::for_pod(info, pod)).collect();
         let preference = |info: &NodeInfo<'_>| -> i64 {
             let matching = pod.preferred_nodes.iter().filter(|(weight, term)| {
                 let (labels, fields) = (term.match_expressions(), term.match_fields());
@@ -176,31 +177,31 @@ impl NodeFit {
         }
     }
 
-    /// The first of the filters before those for ports and resources that drops the node.
+    /// The reason of the first filter, of those before host ports and resources, that rejects the node.
     pub(super) fn rejection(&self, node: NodeIndex) -> Option<Reason> {
         let flags = self.flags[node.get()];
         if flags == Flags::ALL {
             return None;
         }
         let reasons = [
-            (Flags::NAMED, Reason::NodeName),
+            (Flags::NODE_NAME_MATCHES, Reason::NodeName),
             (Flags::SCHEDULABLE, Reason::Unschedulable),
-            (Flags::TOLERATED, Reason::Taints),
-            (Flags::AFFINE, Reason::NodeAffinity),
+            (Flags::TAINTS_TOLERATED, Reason::Taints),
+            (Flags::AFFINITY_MATCHES, Reason::NodeAffinity),
         ];
         reasons.into_iter().find(|(flag, _)| flags.0 & flag == 0).map(|(_, reason)| reason)
     }
 
     pub(super) fn matches_affinity(&self, node: NodeIndex) -> bool {
-        self.flags[node.get()].0 & Flags::AFFINE != 0
+        self.flags[node.get()].0 & Flags::AFFINITY_MATCHES != 0
     }
 
     pub(super) fn is_tolerated(&self, node: NodeIndex) -> bool {
-        self.flags[node.get()].0 & Flags::TOLERATED != 0
+        self.flags[node.get()].0 & Flags::TAINTS_TOLERATED != 0
     }
 }
 
-/// The nodes that the required node affinity names, if every one of its terms names nodes.
+/// The nodes named by the required node affinity, if every term names nodes.
 // upstream v1.37 NodeAffinity.PreFilter
 fn candidates(nodes: &Nodes<'_>, pod: &PodNeeds<'_>) -> Candidates {
     let Some(selector) = pod.node_affinity else { return Candidates::All };

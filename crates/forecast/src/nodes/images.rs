@@ -1,6 +1,6 @@
-//! How much of a pod's images a node has already.
+//! Image locality: how much of a pod's images a node already has.
 //!
-//! Nodes report only some of their images, and a state may leave them out. Then they count as not there, as upstream does.
+//! Nodes report only some of their images, and a state may omit them. Such images count as absent, as upstream does.
 
 #![allow(
     clippy::cast_precision_loss,
@@ -9,18 +9,18 @@
 )]
 
 use super::node::{NodeInfo, Nodes};
-use super::score::MAXIMUM;
+use super::score::MAX_SCORE;
 use std::borrow::Cow;
 use tollgate_document::doc::Value;
 
 const MEBIBYTE: i64 = 1024 * 1024;
-/// Less than that does not count.
-const LEAST: i64 = 23 * MEBIBYTE;
-/// More than that for each image does not count.
-const MOST_PER_IMAGE: i64 = 1000 * MEBIBYTE;
+/// Image sizes below this score 0.
+const MIN_TOTAL_BYTES: i64 = 23 * MEBIBYTE;
+/// Sizes above this, per image, do not increase the score.
+const MAX_BYTES_PER_IMAGE: i64 = 1000 * MEBIBYTE;
 
-/// The images of a node with their sizes, by all of their names.
-pub(super) fn of_node(status: Value<'_>) -> Vec<(&str, i64)> {
+/// The images of a node with their sizes, listed under each of their names.
+pub(super) fn images_on_node(status: Value<'_>) -> Vec<(&str, i64)> {
     let images = status.get("images").items();
     let named = images.flat_map(|image| {
         let size = image.get("sizeBytes").int().unwrap_or(0);
@@ -29,22 +29,22 @@ pub(super) fn of_node(status: Value<'_>) -> Vec<(&str, i64)> {
     named.collect()
 }
 
-/// The images of a pod, one for each container and each volume with an image, as nodes name them.
-pub(super) fn of_pod(spec: Value<'_>) -> Vec<Cow<'_, str>> {
+/// The images of a pod's containers and image volumes, with normalized names.
+pub(super) fn images_of_pod(spec: Value<'_>) -> Vec<Cow<'_, str>> {
     let containers = spec.get("initContainers").items().chain(spec.get("containers").items());
     let volumes = spec.get("volumes").items().map(|volume| volume.get("image"));
     let references = volumes.filter(|image| image.exists()).map(|image| image.get("reference"));
     let images = containers.map(|container| container.get("image")).chain(references);
-    images.map(|image| normalized(image.str())).collect()
+    images.map(|image| with_tag(image.str())).collect()
 }
 
-/// The name with its tag.
+/// The image name with its tag; `:latest` if it has none.
 // upstream v1.37 normalizedImageName
-fn normalized(name: &str) -> Cow<'_, str> {
+fn with_tag(name: &str) -> Cow<'_, str> {
     if name.rfind(':') > name.rfind('/') { Cow::Borrowed(name) } else { Cow::Owned(format!("{name}:latest")) }
 }
 
-/// The score of each node; `None` if no node has one of the images.
+/// The image locality score of each node; `None` if no node has one of the images.
 // upstream v1.37 ImageLocality.Score
 pub(super) fn scores(nodes: &Nodes<'_>, images: &[Cow<'_, str>]) -> Option<Vec<i64>> {
     let has = |info: &NodeInfo<'_>, image: &str| info.images.iter().any(|&(name, _)| name == image);
@@ -57,8 +57,9 @@ pub(super) fn scores(nodes: &Nodes<'_>, images: &[Cow<'_, str>]) -> Option<Vec<i
             let spread = count as f64 / nodes.len() as f64;
             Some((size as f64 * spread) as i64)
         });
-        let most = MOST_PER_IMAGE * i64::try_from(images.len()).unwrap_or(1).max(1);
-        MAXIMUM * (sizes.sum::<i64>().clamp(LEAST, most) - LEAST) / (most - LEAST)
+        let most = MAX_BYTES_PER_IMAGE * i64::try_from(images.len()).unwrap_or(1).max(1);
+        MAX_SCORE * (sizes.sum::<i64>().clamp(MIN_TOTAL_BYTES, most) - MIN_TOTAL_BYTES)
+            / (most - MIN_TOTAL_BYTES)
     };
     let any = nodes_with.iter().any(|&count| count > 0);
     any.then(|| nodes.iter().map(|(_, info)| score(info)).collect())

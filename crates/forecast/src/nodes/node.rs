@@ -1,4 +1,4 @@
-//! Nodes in the order in which the scheduler looks at them, and what they offer.
+//! Nodes in the scheduler's order, and their allocatable resources.
 
 #![allow(clippy::indexing_slicing, reason = "the numbers of nodes are places in the list")]
 
@@ -10,18 +10,18 @@ use tollgate_allocator::Node;
 use tollgate_api::view::{Taint, View};
 use tollgate_document::doc::Value;
 
-/// The number of a node in [`Nodes`].
+/// Index of a node in [`Nodes`].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct NodeIndex(pub(super) u32);
 
 impl NodeIndex {
-    /// Its place in the order of the scheduler.
+    /// Position in the scheduler's order of nodes.
     pub fn get(self) -> usize {
         self.0 as usize
     }
 }
 
-/// A node and what it offers.
+/// A node with its capacity, taints and images.
 #[derive(Clone, Debug)]
 pub struct NodeInfo<'d> {
     /// Name and labels.
@@ -30,9 +30,9 @@ pub struct NodeInfo<'d> {
     /// `spec.unschedulable`: the node is cordoned.
     pub unschedulable: bool,
     pub allocatable: Requests,
-    /// How many pods can run on it.
+    /// Maximum number of pods on the node.
     pub max_pods: i64,
-    /// The names and sizes of the images that are on it.
+    /// Names and sizes of the images on the node.
     pub(super) images: Vec<(&'d str, i64)>,
 }
 
@@ -45,7 +45,7 @@ impl<'d> NodeInfo<'d> {
             taints: spec.get("taints").items().map(Taint::of).collect(),
             unschedulable: spec.get("unschedulable").bool() == Some(true),
             max_pods: allocatable.whole("pods"),
-            images: images::of_node(object.get("status")),
+            images: images::images_on_node(object.get("status")),
             allocatable: Requests::from_amounts(&allocatable, names),
         }
     }
@@ -56,7 +56,7 @@ impl<'d> NodeInfo<'d> {
         label.exists().then(|| label.str())
     }
 
-    /// Region and zone, by which the scheduler's order interleaves nodes.
+    /// Region and zone. The scheduler's order alternates between zones.
     // upstream v1.37 GetZoneKey
     fn zone(&self) -> (&'d str, &'d str) {
         let first = |keys: [&str; 2]| keys.into_iter().find_map(|key| self.label(key)).unwrap_or_default();
@@ -67,9 +67,10 @@ impl<'d> NodeInfo<'d> {
     }
 }
 
-/// What a node offers of the resources that every node has, in one place, because it is read for each node and each pod.
+/// The allocatable cpu, memory, storage and pods of a node, stored together because they are read for each
+/// node and pod.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Offer {
+pub(super) struct NodeAllocatable {
     pub(super) milli_cpu: i64,
     pub(super) memory: i64,
     pub(super) ephemeral_storage: i64,
@@ -80,17 +81,18 @@ pub(super) struct Offer {
 #[derive(Clone, Default, Debug)]
 pub struct Nodes<'d> {
     infos: Vec<NodeInfo<'d>>,
-    offers: Vec<Offer>,
+    offers: Vec<NodeAllocatable>,
     by_name: HashMap<&'d str, NodeIndex, RandomState>,
-    /// The places of the resources that some node offers in `scalars`, by the number of the resource.
+    /// Column of each resource in `scalars`, by resource index; `None` if no node offers it.
     columns: Vec<Option<usize>>,
     column_count: usize,
-    /// The allocatable amounts of these resources, node by node.
+    /// Allocatable amounts of these resources, node by node.
     scalars: Vec<i64>,
 }
 
 impl<'d> Nodes<'d> {
-    /// The nodes in the order in which the scheduler learned of them, which is by name when it starts.
+    /// Creates the list from nodes in the order in which the scheduler learned of them, which is by name when
+    /// it starts.
     pub fn new(infos: impl IntoIterator<Item = NodeInfo<'d>>) -> Nodes<'d> {
         let infos = interleave_zones(infos.into_iter().collect());
         let mut nodes = Nodes::default();
@@ -116,7 +118,7 @@ impl<'d> Nodes<'d> {
                 }
             }
         }
-        let offer = |info: &NodeInfo<'_>| Offer {
+        let offer = |info: &NodeInfo<'_>| NodeAllocatable {
             milli_cpu: info.allocatable.milli_cpu,
             memory: info.allocatable.memory,
             ephemeral_storage: info.allocatable.ephemeral_storage,
@@ -135,32 +137,32 @@ impl<'d> Nodes<'d> {
         self.infos.is_empty()
     }
 
-    /// The node of that name.
+    /// Looks up a node by name.
     pub fn find(&self, name: &str) -> Option<NodeIndex> {
         self.by_name.get(name).copied()
     }
 
-    /// A node, by a number that these nodes gave.
+    /// The node with this index.
     pub fn get(&self, node: NodeIndex) -> &NodeInfo<'d> {
         &self.infos[node.get()]
     }
 
-    pub(super) fn offer(&self, node: NodeIndex) -> Offer {
+    pub(super) fn allocatable(&self, node: NodeIndex) -> NodeAllocatable {
         self.offers[node.get()]
     }
 
-    /// All nodes, in the scheduler's order.
+    /// Iterates over all nodes in the scheduler's order.
     pub fn iter(&self) -> impl Iterator<Item = (NodeIndex, &NodeInfo<'d>)> {
         (0..).map(NodeIndex).zip(&self.infos)
     }
 
-    /// The place of an amount in the tables of resources; `None` if no node offers the resource.
+    /// Index of an amount in the resource tables; `None` if no node offers the resource.
     pub(super) fn scalar_cell(&self, node: NodeIndex, resource: ResourceId) -> Option<usize> {
         let column = (*self.columns.get(resource.0 as usize)?)?;
         Some(node.get() * self.column_count + column)
     }
 
-    /// How much of a resource the node offers.
+    /// The allocatable amount of a resource on the node.
     pub(super) fn scalar(&self, node: NodeIndex, resource: ResourceId) -> i64 {
         self.scalar_cell(node, resource).map_or(0, |cell| self.scalars[cell])
     }
@@ -169,7 +171,7 @@ impl<'d> Nodes<'d> {
         self.scalars.len()
     }
 
-    /// Groups the nodes by the values of a label.
+    /// Groups the nodes by the value of a label.
     pub(super) fn domains(&self, key: &str) -> Domains {
         let mut numbers: HashMap<&str, u32, RandomState> = HashMap::default();
         let of_node = self.infos.iter().map(|info| {
@@ -182,10 +184,10 @@ impl<'d> Nodes<'d> {
     }
 }
 
-/// The nodes, grouped by the values of one label.
+/// The nodes grouped by the value of one label (topology domains).
 #[derive(Debug)]
 pub(super) struct Domains {
-    /// The number of the node's group; `None` if it does not have the label.
+    /// Index of the domain of each node; `None` if the node does not have the label.
     of_node: Vec<Option<u32>>,
     pub(super) count: usize,
 }
@@ -196,7 +198,7 @@ impl Domains {
     }
 }
 
-/// One node of each zone in turn, zones in the order in which they first occur.
+/// Takes one node of each zone in turn, with zones in the order of their first node.
 // upstream v1.37 nodeTree.list
 fn interleave_zones(infos: Vec<NodeInfo<'_>>) -> Vec<NodeInfo<'_>> {
     let mut zones: HashMap<(&str, &str), (usize, usize), RandomState> = HashMap::default();

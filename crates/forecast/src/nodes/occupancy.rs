@@ -1,7 +1,7 @@
-//! What bound pods take from the nodes.
+//! The resources that bound pods use on each node.
 //!
-//! Adding and removing a pod costs a few additions, and a clone copies flat tables: each course of events has its own
-//! occupancy, which starts as a clone of a common one.
+//! Adding and removing a pod costs a few additions, and a clone copies flat tables: each simulated run has its own
+//! occupancy, which starts as a clone of a shared one.
 
 #![allow(
     clippy::indexing_slicing,
@@ -13,65 +13,65 @@ use super::node::{NodeIndex, Nodes};
 use super::pod::HostPort;
 use super::resources::ResourceId;
 
-/// What the pods on one node take.
+/// Resources used by the pods on one node.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub(super) struct Usage {
     pub(super) milli_cpu: i64,
     pub(super) memory: i64,
     pub(super) ephemeral_storage: i64,
-    /// Cpu and memory with the scheduler's assumptions for containers without requests.
+    /// Cpu and memory, including the scheduler's defaults for containers without requests.
     pub(super) counted: [i64; 2],
     pub(super) pods: i64,
 }
 
 /// A pod on a node.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Bound {
+pub(super) struct BoundPod {
     pub(super) node: NodeIndex,
     pub(super) pod: PodId,
 }
 
-/// A bound pod, and the place of the one of its class before it.
+/// A bound pod, linked to the previous one of its class.
 #[derive(Clone, Copy, Debug)]
-struct Entry {
-    bound: Bound,
+struct BoundPodEntry {
+    bound: BoundPod,
     before: u32,
     is_removed: bool,
 }
 
-/// No place.
-const NONE: u32 = u32::MAX;
+/// Marks the end of a linked list.
+const END_OF_LIST: u32 = u32::MAX;
 
-/// Which pods are bound to which nodes.
+/// The pods bound to each node.
 #[derive(Clone, Debug)]
 pub struct Occupancy<'c, 'd> {
     catalog: &'c Catalog<'d>,
     nodes: &'c Nodes<'d>,
     usage: Vec<Usage>,
-    /// The amounts of other resources that are taken, by [`Nodes::scalar_cell`].
+    /// Used amounts of other resources, by [`Nodes::scalar_cell`].
     scalars: Vec<i64>,
-    /// The bound pods: for each class, the place of its last one in the list, which leads to the others. Flat, because
-    /// there can be as many classes as pods.
+    /// For each class, the index of its last bound pod, which links to the others. A flat list, because there
+    /// can be as many classes as pods.
     last_of_class: Vec<u32>,
-    bound: Vec<Entry>,
+    bound: Vec<BoundPodEntry>,
     ports: Vec<(NodeIndex, HostPort<'d>)>,
 }
 
 impl<'c, 'd> Occupancy<'c, 'd> {
-    /// Nodes without pods.
+    /// Creates an occupancy without pods.
     pub fn new(catalog: &'c Catalog<'d>, nodes: &'c Nodes<'d>) -> Occupancy<'c, 'd> {
         Occupancy {
             catalog,
             nodes,
             usage: vec![Usage::default(); nodes.len()],
             scalars: vec![0; nodes.scalar_cells()],
-            last_of_class: vec![NONE; catalog.class_count()],
+            last_of_class: vec![END_OF_LIST; catalog.class_count()],
             bound: Vec::new(),
             ports: Vec::new(),
         }
     }
 
-    /// The same pods after the nodes have changed. Pods on nodes that are gone are left out.
+    /// Moves the pods to a changed set of nodes. Pods on removed nodes are dropped.
     pub fn with_nodes(&self, nodes: &'c Nodes<'d>) -> Occupancy<'c, 'd> {
         let mut moved = Occupancy::new(self.catalog, nodes);
         for bound in self.bound() {
@@ -95,21 +95,21 @@ impl<'c, 'd> Occupancy<'c, 'd> {
         self.count(node, pod, 1);
         let needs = self.catalog.pod(pod);
         let last = &mut self.last_of_class[needs.class.0 as usize];
-        self.bound.push(Entry { bound: Bound { node, pod }, before: *last, is_removed: false });
-        *last = u32::try_from(self.bound.len() - 1).unwrap_or(NONE);
+        self.bound.push(BoundPodEntry { bound: BoundPod { node, pod }, before: *last, is_removed: false });
+        *last = u32::try_from(self.bound.len() - 1).unwrap_or(END_OF_LIST);
         self.ports.extend(needs.host_ports.iter().map(|&port| (node, port)));
     }
 
-    /// Takes a pod away from its node. Returns false, and changes nothing, if it is not there.
+    /// Removes a pod from its node. Returns false if it is not there.
     pub fn remove_pod(&mut self, node: NodeIndex, pod: PodId) -> bool {
         let needs = self.catalog.pod(pod);
         let mut after = None;
         let mut place = self.last_of_class[needs.class.0 as usize];
-        while place != NONE && self.bound[place as usize].bound != (Bound { node, pod }) {
+        while place != END_OF_LIST && self.bound[place as usize].bound != (BoundPod { node, pod }) {
             after = Some(place);
             place = self.bound[place as usize].before;
         }
-        if place == NONE {
+        if place == END_OF_LIST {
             return false;
         }
         let entry = &mut self.bound[place as usize];
@@ -151,24 +151,24 @@ impl<'c, 'd> Occupancy<'c, 'd> {
         self.usage[node.get()]
     }
 
-    /// How much of a resource is taken on the node; 0 if no node offers it.
+    /// The used amount of a resource on the node; 0 if no node offers it.
     pub(super) fn scalar(&self, node: NodeIndex, resource: ResourceId) -> i64 {
         self.nodes.scalar_cell(node, resource).map_or(0, |cell| self.scalars[cell])
     }
 
-    /// The pods of a class.
-    pub(super) fn of_class(&self, class: ClassId) -> impl Iterator<Item = Bound> {
+    /// The bound pods of a class.
+    pub(super) fn of_class(&self, class: ClassId) -> impl Iterator<Item = BoundPod> {
         let entry = |place: u32| self.bound.get(place as usize);
         let last = entry(self.last_of_class[class.0 as usize]);
         std::iter::successors(last, move |last| entry(last.before)).map(|entry| entry.bound)
     }
 
     /// All bound pods, in the order in which they were bound.
-    pub(super) fn bound(&self) -> impl Iterator<Item = Bound> {
+    pub(super) fn bound(&self) -> impl Iterator<Item = BoundPod> {
         self.bound.iter().filter(|entry| !entry.is_removed).map(|entry| entry.bound)
     }
 
-    /// The nodes on which one of the ports is in use, sorted.
+    /// The nodes on which one of the host ports is in use, sorted.
     pub(super) fn nodes_with_ports(&self, ports: &[HostPort<'_>]) -> Vec<NodeIndex> {
         if ports.is_empty() {
             return Vec::new();

@@ -1,4 +1,4 @@
-//! What one pod needs of a node, read once.
+//! The scheduling requirements of a pod, read once.
 
 use super::affinity::PodTerms;
 use super::catalog::{Catalog, ClassId, KindId, PodClass, ShapeId};
@@ -12,26 +12,26 @@ use std::fmt::Write as _;
 use tollgate_api::view::{List, NodeSelector, NodeTerm, Toleration, View};
 use tollgate_document::doc::Value;
 
-/// Where a pod is read from.
+/// The objects from which the requirements of a pod are read.
 #[derive(Clone, Debug)]
 pub struct PodSource<'d> {
     pub namespace: &'d str,
-    /// `metadata` of the pod or of the pod template.
+    /// `metadata` of the pod or pod template.
     pub metadata: Value<'d>,
     pub spec: Value<'d>,
     /// `status` of the pod; absent for a template.
     pub status: Value<'d>,
     /// Labels that a controller adds to pods of a template.
     pub further_labels: Vec<(&'d str, &'d str)>,
-    /// `spec.selector` of the ReplicaSet, ReplicationController or StatefulSet that controls the pod: its pods are spread
-    /// over nodes and zones unless the pod has constraints of its own.
+    /// `spec.selector` of the ReplicaSet, ReplicationController or StatefulSet that controls the pod. The
+    /// scheduler spreads its pods over nodes and zones, unless the pod has its own constraints.
     pub controller_selector: Option<Value<'d>>,
-    /// The pod does not exist yet: a node name and a deletion in the source are not its own.
+    /// True if the pod does not exist yet, so that the node name and deletion in the source are ignored.
     pub is_new: bool,
 }
 
 impl<'d> PodSource<'d> {
-    /// A Pod object without a controller that spreads its pods.
+    /// Reads a Pod object whose controller, if any, does not affect spreading.
     pub fn of_object(pod: Value<'d>) -> PodSource<'d> {
         let metadata = pod.get("metadata");
         PodSource {
@@ -45,12 +45,12 @@ impl<'d> PodSource<'d> {
         }
     }
 
-    /// A pod like that one, but not bound yet: what a controller makes in place of a pod that is gone.
+    /// A new, unbound copy of a pod, as a controller creates it to replace the pod.
     pub fn of_replacement(pod: Value<'d>) -> PodSource<'d> {
         PodSource { status: Value::absent(), is_new: true, ..PodSource::of_object(pod) }
     }
 
-    /// A pod that a controller makes from a template, such as `spec.template` of a Deployment.
+    /// A pod created from a template, such as `spec.template` of a Deployment.
     pub fn of_template(namespace: &'d str, template: Value<'d>) -> PodSource<'d> {
         PodSource {
             namespace,
@@ -64,17 +64,17 @@ impl<'d> PodSource<'d> {
     }
 }
 
-/// A port of the node that a pod uses.
+/// A host port of a pod.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct HostPort<'d> {
-    /// `0.0.0.0` for every address.
+    /// Host IP; `0.0.0.0` for all addresses.
     pub address: &'d str,
     pub protocol: &'d str,
     pub port: i64,
 }
 
 impl HostPort<'_> {
-    /// True if two pods with these ports cannot run on the same node.
+    /// True if pods with these host ports cannot run on the same node.
     // upstream v1.37 HostPortInfo.CheckConflict
     pub(super) fn conflicts(self, other: HostPort<'_>) -> bool {
         self.port == other.port
@@ -85,22 +85,22 @@ impl HostPort<'_> {
 
 const ANY_ADDRESS: &str = "0.0.0.0";
 
-/// What a pod needs of a node.
+/// The scheduling requirements of a pod.
 #[derive(Clone, Debug)]
 pub struct PodNeeds<'d> {
     pub(super) class: ClassId,
     pub(super) kind: KindId,
     pub(super) shape: ShapeId,
-    /// What the pod requests.
+    /// Requested resources.
     pub requests: Requests,
-    /// What the pod takes from the node that it is bound to.
+    /// Resources that the pod uses on the node it is bound to.
     pub taken: Requests,
-    /// Cpu in thousandths and memory in bytes with assumptions for containers without requests: as nodes are scored for
-    /// the pod, and as the pod counts on its node.
+    /// Milli-cpu and bytes of memory, including defaults for containers without requests. Used for scoring
+    /// nodes and for the usage of the node.
     pub(super) scored: [i64; 2],
     pub(super) counted: [i64; 2],
     pub host_ports: Vec<HostPort<'d>>,
-    /// `spec.nodeName`: a pod that has one is bound.
+    /// `spec.nodeName`. Set if the pod is bound.
     pub node_name: &'d str,
     pub(super) node_selector: Value<'d>,
     /// `requiredDuringSchedulingIgnoredDuringExecution` of the node affinity.
@@ -109,16 +109,16 @@ pub struct PodNeeds<'d> {
     pub(super) tolerations: List<'d, Toleration<'d>>,
     pub(super) images: Vec<Cow<'d, str>>,
     pub(super) spread: Vec<SpreadConstraint<'d>>,
-    /// The constraints are those that the scheduler applies to pods without any.
+    /// True if the constraints are the scheduler's defaults for pods without constraints.
     pub(super) has_default_spread: bool,
-    /// `None` if it depends on a PriorityClass, which is not known.
+    /// `None` if it depends on an unknown PriorityClass.
     pub priority: Option<i64>,
     /// False for `preemptionPolicy: Never`.
     pub preempts: bool,
     pub scheduler_name: &'d str,
-    /// The names of scheduling gates. A pod that has one is not scheduled.
+    /// Names of scheduling gates. A pod with a gate is not scheduled.
     pub scheduling_gates: Vec<&'d str>,
-    /// Short names of what the pod uses that is not modelled: the outcome of scheduling it is not known.
+    /// Short names of features of the pod that are not simulated, which make its outcome unknown.
     pub unmodelled: Vec<&'static str>,
 }
 
@@ -135,7 +135,7 @@ impl<'d> PodNeeds<'d> {
         let PodRequests { requested, taken, scored, counted } =
             PodRequests::read(spec, status, catalog.resources_mut());
         let class = class_of(catalog, source, &labels);
-        let images = images::of_pod(spec);
+        let images = images::images_of_pod(spec);
         let (shape, kind) = shape_and_kind_of(catalog, source, class, &images);
         PodNeeds {
             class,
@@ -162,11 +162,11 @@ impl<'d> PodNeeds<'d> {
                 .items()
                 .map(|gate| gate.get("name").str())
                 .collect(),
-            unmodelled: unmodelled::names(catalog, source),
+            unmodelled: unmodelled::unmodelled_features(catalog, source),
         }
     }
 
-    /// True for a pod that has run to its end: the scheduler does not count it, whatever its node.
+    /// True if the pod has ended, so that the scheduler does not count it on its node.
     pub fn is_finished(pod: Value<'_>) -> bool {
         matches!(pod.get("status").get("phase").str(), "Succeeded" | "Failed")
     }
@@ -209,7 +209,7 @@ fn shape_and_kind_of<'d>(
     (shape, catalog.intern_kind(key))
 }
 
-/// The constraints of the pod, or those that the scheduler applies to the pods of a controller that have none.
+/// The pod's topology spread constraints, or the scheduler's defaults for pods of a controller.
 fn spread_constraints<'d>(
     catalog: &mut Catalog<'d>,
     source: &PodSource<'d>,
@@ -223,7 +223,7 @@ fn spread_constraints<'d>(
     }
 }
 
-/// The ports of the node that the pod uses while it runs.
+/// The host ports that the pod uses while it runs.
 fn host_ports(spec: Value<'_>) -> Vec<HostPort<'_>> {
     let on_host_network = spec.get("hostNetwork").bool() == Some(true);
     let sidecars = spec.get("initContainers").items().filter(|&container| is_sidecar(container));
@@ -244,7 +244,7 @@ fn or_default<'d>(text: &'d str, default: &'d str) -> &'d str {
     if text.is_empty() { default } else { text }
 }
 
-/// The priority, where it is known without PriorityClasses.
+/// The priority, if it is known without PriorityClasses.
 fn priority(spec: Value<'_>) -> Option<i64> {
     spec.get("priority").int().or(match spec.get("priorityClassName").str() {
         "" => Some(0),

@@ -1,14 +1,14 @@
-//! Whether pods of lower priority could make room.
+//! Determines whether preempting pods of lower priority could make room.
 //!
-//! Preemption itself is not modelled. This says where it could happen, so that the outcome is not promised there.
+//! Preemption itself is not simulated. Where it could happen, the outcome is reported as unknown.
 
 use super::cycle::Cycle;
 use super::node::NodeIndex;
 use super::reason::Diagnosis;
 
 impl Cycle<'_, '_, '_> {
-    /// The nodes on which the filters would pass if all pods of lower priority were removed. Devices are not looked at:
-    /// preemption does not free them, so a node counts only if the pod's claims fit on it as things are.
+    /// The nodes that would pass the filters if all pods of lower priority were removed. Preemption does not
+    /// free devices, so a node counts only if the pod's claims already fit.
     // upstream v1.37 DefaultPreemption.SelectVictimsOnNode
     pub fn preemption_candidates(&self, diagnosis: &Diagnosis) -> Vec<NodeIndex> {
         let catalog = self.occupancy.catalog();
@@ -31,7 +31,7 @@ impl Cycle<'_, '_, '_> {
                     without.remove_pod(victim.node, victim.pod);
                 }
                 Cycle::start(&without, self.fits, self.delegated, self.id)
-                    .is_ok_and(|cycle| cycle.check(node).is_ok())
+                    .is_ok_and(|cycle| cycle.check_node(node).is_ok())
             })
             .collect()
     }

@@ -1,4 +1,4 @@
-//! Why a node was not chosen, in the scheduler's words, and how often each reason occurred.
+//! Reasons why nodes are rejected, with the scheduler's messages, and how often each occurred.
 
 use super::catalog::Catalog;
 use super::node::NodeIndex;
@@ -6,7 +6,7 @@ use super::resources::ResourceId;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-/// A reason for which a filter drops a node.
+/// Why a filter rejects a node.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Reason {
     NodeName,
@@ -20,16 +20,16 @@ pub enum Reason {
     InsufficientEphemeralStorage,
     Insufficient(ResourceId),
     TopologySpread,
-    /// The node does not have the label of a topology spread constraint.
+    /// The node lacks the label of a topology spread constraint.
     TopologySpreadLabel,
     PodAffinity,
     PodAntiAffinity,
-    /// A pod that runs already does not want the new one near it.
+    /// The anti-affinity of a running pod excludes the new pod.
     ExistingPodAntiAffinity,
 }
 
 impl Reason {
-    /// The scheduler's text.
+    /// The scheduler's message.
     pub fn text(self, catalog: &Catalog<'_>) -> Cow<'static, str> {
         Cow::Borrowed(match self {
             Reason::NodeName => "node(s) didn't match the requested node name",
@@ -55,16 +55,16 @@ impl Reason {
     }
 }
 
-/// The verdict of the first filter that drops a node.
+/// The result of the first filter that rejects a node.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Rejection {
     pub reasons: Reasons,
-    /// True if the node could be used after other pods were removed from it: status Unschedulable. Otherwise the status is
+    /// True for status Unschedulable: the node could be used after other pods are removed. False for
     /// UnschedulableAndUnresolvable.
     pub resolvable: bool,
 }
 
-/// The reasons of one filter for one node. Only the filter for resources has several.
+/// The reasons of one filter for one node. Only the resource filter has several.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Reasons {
     One(Reason),
@@ -81,18 +81,18 @@ impl Reasons {
 }
 
 impl Rejection {
-    /// Preemption on that node could help.
+    /// A rejection that preemption on the node could resolve.
     pub(super) fn resolvable(reason: Reason) -> Rejection {
         Rejection { reasons: Reasons::One(reason), resolvable: true }
     }
 
-    /// Preemption does not help.
+    /// A rejection that preemption cannot resolve.
     pub(super) fn unresolvable(reason: Reason) -> Rejection {
         Rejection { reasons: Reasons::One(reason), resolvable: false }
     }
 }
 
-/// What is known about the nodes that were dropped in one cycle.
+/// The nodes rejected in one scheduling attempt, with counted reasons.
 #[derive(Clone, Default, Debug)]
 pub struct Diagnosis {
     counts: BTreeMap<Reason, usize>,
@@ -103,7 +103,7 @@ pub struct Diagnosis {
 }
 
 impl Diagnosis {
-    /// Counts a node that the filters of this module dropped.
+    /// Counts a node rejected by the filters of this module.
     pub fn add(&mut self, node: NodeIndex, rejection: &Rejection) {
         for &reason in rejection.reasons.as_slice() {
             *self.counts.entry(reason).or_insert(0) += 1;
@@ -111,7 +111,7 @@ impl Diagnosis {
         self.count_node(node, rejection.resolvable);
     }
 
-    /// Counts a node that another filter dropped.
+    /// Counts a node rejected by another filter, with its message.
     pub fn add_text(&mut self, node: NodeIndex, text: impl Into<Cow<'static, str>>, resolvable: bool) {
         *self.texts.entry(text.into()).or_insert(0) += 1;
         self.count_node(node, resolvable);
@@ -124,23 +124,23 @@ impl Diagnosis {
         }
     }
 
-    /// How many nodes were dropped.
+    /// Number of rejected nodes.
     pub fn nodes(&self) -> usize {
         self.nodes
     }
 
-    /// The nodes that were dropped, but could be used if other pods were removed from them.
+    /// The rejected nodes that could be used if other pods were removed.
     pub fn resolvable(&self) -> &[NodeIndex] {
         &self.resolvable
     }
 
-    /// How many nodes were dropped for that reason.
+    /// Number of nodes rejected for this reason.
     pub fn count(&self, reason: Reason) -> usize {
         self.counts.get(&reason).copied().unwrap_or(0)
     }
 
-    /// The texts with the number of nodes, as the scheduler's message lists them. `not_looked_at` is what is said about
-    /// each of the nodes that were not among the candidates ([`super::Cycle::excluded`]).
+    /// The messages with their node counts, as in the scheduler's message. `not_looked_at` is the message and
+    /// number of the nodes that were not checked ([`super::Cycle::excluded`]).
     pub fn texts(
         &self,
         catalog: &Catalog<'_>,

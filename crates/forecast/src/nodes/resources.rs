@@ -1,8 +1,8 @@
-//! Amounts of resources: what a pod requests and what a node offers.
+//! Resource amounts: the requests of a pod and the allocatable resources of a node.
 //!
-//! Upstream adds exact quantities and rounds the sum up, so requests are added in thousandths, the smallest part that the
-//! API server keeps. Names of resources other than cpu, memory and ephemeral storage are numbered, because amounts are
-//! compared for thousands of nodes.
+//! Upstream adds exact quantities and rounds the sum up, so requests are added in thousandths, the smallest part that
+//! the API server keeps. Names of resources other than cpu, memory and ephemeral storage are numbered, because
+//! amounts are compared for thousands of nodes.
 
 #![allow(clippy::indexing_slicing, reason = "places come from the list itself")]
 
@@ -13,16 +13,17 @@ use tollgate_document::doc::Value;
 
 const EXTENDED_CLASS_PREFIX: &str = "deviceclass.resource.kubernetes.io/";
 
-/// The cpu, in thousandths, that the scheduler assumes for a container without a request when it scores nodes.
+/// Milli-cpu that the scheduler assumes for a container without a request when it scores nodes.
 const DEFAULT_MILLI_CPU: i128 = 100;
-/// The memory, in thousandths of bytes, that the scheduler assumes for a container without a request.
+/// Memory, in thousandths of a byte, that the scheduler assumes for a container without a request.
 const DEFAULT_MEMORY: i128 = 200 * 1024 * 1024 * 1000;
 
-/// The number of a resource other than cpu, memory and ephemeral storage, such as `example.com/gpu` or `hugepages-2Mi`.
+/// Index of a resource other than cpu, memory and ephemeral storage, such as `example.com/gpu` or
+/// `hugepages-2Mi`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct ResourceId(pub(super) u32);
 
-/// The names of resources, numbered.
+/// The names of such resources, by index.
 #[derive(Default, Debug)]
 pub(super) struct ResourceNames<'d> {
     names: Vec<&'d str>,
@@ -52,13 +53,13 @@ impl<'d> ResourceNames<'d> {
     }
 }
 
-/// Amounts of resources: cpu in thousandths, everything else in whole units (bytes for memory and storage).
+/// Resource amounts: cpu in thousandths, everything else in whole units (bytes for memory and storage).
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
 pub struct Requests {
     pub milli_cpu: i64,
     pub memory: i64,
     pub ephemeral_storage: i64,
-    /// The other resources with amounts above zero.
+    /// Other resources with amounts above zero.
     pub scalars: Vec<(ResourceId, i64)>,
 }
 
@@ -85,8 +86,8 @@ impl Requests {
     }
 }
 
-/// True for resources that the scheduler compares by name: extended resources, huge pages, attachable volumes and
-/// everything with a prefix. Anything else, such as `storage`, is ignored.
+/// True for resources that the scheduler compares by name: extended resources, huge pages, attachable volumes
+/// and all names with a prefix. Others, such as `storage`, are ignored.
 // upstream v1.37 schedutil.IsScalarResourceName
 fn is_scalar(name: &str) -> bool {
     name.contains('/') || name.starts_with("hugepages-") || name.starts_with("attachable-volumes-")
@@ -96,30 +97,31 @@ fn clamp(amount: i128) -> i64 {
     i64::try_from(amount).unwrap_or(if amount < 0 { i64::MIN } else { i64::MAX })
 }
 
-/// Thousandths, rounded up to whole units.
+/// Converts thousandths to whole units, rounded up.
 fn whole(thousandths: i128) -> i64 {
     clamp(thousandths.div_euclid(1000) + i128::from(thousandths.rem_euclid(1000) != 0))
 }
 
-/// Amounts by name, in thousandths.
+/// Amounts in thousandths, by resource name.
 #[derive(Clone, Default, Debug)]
 pub(super) struct Amounts<'d>(Vec<(&'d str, i128)>);
 
 impl<'d> Amounts<'d> {
-    /// The amounts of a map such as `requests`. What is no quantity is left out: no API server accepts it.
+    /// Reads a map of quantities, such as `requests`. Invalid quantities are omitted, because API servers
+    /// reject them.
     pub(super) fn read(map: Value<'d>) -> Amounts<'d> {
         let mut amounts = Amounts::default();
         for (key, value) in map.members() {
             if let Some(quantity) = quantity(value) {
                 let nanos = quantity.nano_value();
                 let thousandths = nanos.div_euclid(1_000_000) + i128::from(nanos.rem_euclid(1_000_000) != 0);
-                *amounts.at(key.text()) = thousandths;
+                *amounts.amount_mut(key.text()) = thousandths;
             }
         }
         amounts
     }
 
-    fn at(&mut self, name: &'d str) -> &mut i128 {
+    fn amount_mut(&mut self, name: &'d str) -> &mut i128 {
         let place = self.0.iter().position(|&(known, _)| known == name).unwrap_or_else(|| {
             self.0.push((name, 0));
             self.0.len() - 1
@@ -147,62 +149,61 @@ impl<'d> Amounts<'d> {
 
     fn add(&mut self, other: &Amounts<'d>) {
         for &(name, amount) in &other.0 {
-            let sum = self.at(name);
+            let sum = self.amount_mut(name);
             *sum = sum.saturating_add(amount);
         }
     }
 
-    /// Takes the larger of both amounts for each name.
+    /// Raises each amount to that in `other` if that is larger.
     fn raise_to(&mut self, other: &Amounts<'d>) {
         for &(name, amount) in &other.0 {
             let old = self.get(name);
-            *self.at(name) = old.map_or(amount, |old| old.max(amount));
+            *self.amount_mut(name) = old.map_or(amount, |old| old.max(amount));
         }
     }
 
-    /// Fills in what is missing.
-    fn or(mut self, defaults: &[(&'d str, i128)]) -> Amounts<'d> {
+    /// Adds the defaults for missing resources.
+    fn with_defaults(mut self, defaults: &[(&'d str, i128)]) -> Amounts<'d> {
         for &(name, amount) in defaults {
             if self.get(name).is_none() {
-                *self.at(name) = amount;
+                *self.amount_mut(name) = amount;
             }
         }
         self
     }
 }
 
-/// The requests of a container or a pod with the API server's default: what is limited but not requested is requested
-/// as limited.
-fn defaulted(resources: Value<'_>) -> Amounts<'_> {
+/// The requests of a container or pod with the API server's default: a missing request is set to the limit.
+fn requests_or_limits(resources: Value<'_>) -> Amounts<'_> {
     let mut requests = Amounts::read(resources.get("requests"));
     for (name, limit) in Amounts::read(resources.get("limits")).0 {
         if requests.get(name).is_none() {
-            *requests.at(name) = limit;
+            *requests.amount_mut(name) = limit;
         }
     }
     requests
 }
 
-/// Where the requests of a container are read from.
+/// The field from which the requests of a container are read.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Side {
-    /// What the pod asks for.
+enum RequestSource {
+    /// `resources` in the spec.
     Spec,
-    /// What the kubelet has promised to the container.
+    /// `allocatedResources` in the status, as admitted by the kubelet.
     Allocated,
-    /// What the container runs with.
+    /// `resources` in the status, with which the container runs.
     Actual,
 }
 
-/// What a pod requests, as the filters, the scores and the node that it is bound to see it.
+/// The requests of a pod for filters, scores and the usage of its node.
 #[derive(Clone, Default, Debug)]
 pub(super) struct PodRequests {
-    /// What the filters compare with the room on a node.
+    /// The amounts that filters compare with the free resources of a node.
     pub(super) requested: Requests,
-    /// What the pod takes from its node: while it is resized, the larger of the old and the new requests.
+    /// The amounts used on the node. During a resize, the larger of the old and new requests.
     pub(super) taken: Requests,
-    /// Cpu in thousandths and memory with the scheduler's assumptions for containers without requests: how nodes are scored
-    /// for the pod, and how the pod counts on its node.
+    /// Milli-cpu and bytes of memory, including the scheduler's defaults for containers without requests.
+    /// Used for scoring nodes and for the usage of the node.
     pub(super) scored: [i64; 2],
     pub(super) counted: [i64; 2],
 }
@@ -213,9 +214,9 @@ impl PodRequests {
     // upstream v1.37 resource.PodRequests, PodInfo.CalculateResource
     pub(super) fn read<'d>(spec: Value<'d>, status: Value<'d>, names: &mut ResourceNames<'d>) -> PodRequests {
         let pod_level = pod_level_requests(spec);
-        let plain = sum(spec, status, Side::Spec, &[], &pod_level);
+        let plain = sum(spec, status, RequestSource::Spec, &[], &pod_level);
         // Upstream does not score nodes by what the pod requests as a whole.
-        let scored = sum(spec, status, Side::Spec, &ASSUMED, &Amounts::default());
+        let scored = sum(spec, status, RequestSource::Spec, &ASSUMED, &Amounts::default());
         let pair = |amounts: &Amounts<'_>| [amounts.thousandths("cpu"), amounts.whole("memory")];
         if pod_level.is_empty() && !status.get("containerStatuses").exists() {
             let requested = Requests::from_amounts(&plain, names);
@@ -226,8 +227,8 @@ impl PodRequests {
             .into_iter()
             .filter(|(name, _)| pod_level.is_empty() || plain.get(name).is_none())
             .collect();
-        let taken = with_status(spec, status, &[], &pod_level);
-        let counted = with_status(spec, status, &assumed, &pod_level);
+        let taken = requests_of_bound_pod(spec, status, &[], &pod_level);
+        let counted = requests_of_bound_pod(spec, status, &assumed, &pod_level);
         PodRequests {
             requested: Requests::from_amounts(&plain, names),
             taken: Requests::from_amounts(&taken, names),
@@ -237,22 +238,22 @@ impl PodRequests {
     }
 }
 
-/// What a bound pod takes: the largest of what it asks for, what it was promised and what it runs with.
-fn with_status<'d>(
+/// The resources used by a bound pod: the largest of the requested, admitted and actual amounts.
+fn requests_of_bound_pod<'d>(
     spec: Value<'d>,
     status: Value<'d>,
     assumed: &[(&'d str, i128)],
     pod_level: &Amounts<'d>,
 ) -> Amounts<'d> {
-    let mut largest = sum(spec, status, Side::Spec, assumed, pod_level);
+    let mut largest = sum(spec, status, RequestSource::Spec, assumed, pod_level);
     if status.get("containerStatuses").exists() {
-        largest.raise_to(&sum(spec, status, Side::Allocated, assumed, pod_level));
-        largest.raise_to(&sum(spec, status, Side::Actual, assumed, pod_level));
+        largest.raise_to(&sum(spec, status, RequestSource::Allocated, assumed, pod_level));
+        largest.raise_to(&sum(spec, status, RequestSource::Actual, assumed, pod_level));
     }
     largest
 }
 
-/// The requests of the pod itself, which replace the sums of its containers.
+/// Pod-level requests, which replace the sums over containers.
 // upstream v1.37 defaultPodRequests
 fn pod_level_requests(spec: Value<'_>) -> Amounts<'_> {
     let resources = spec.get("resources");
@@ -260,49 +261,50 @@ fn pod_level_requests(spec: Value<'_>) -> Amounts<'_> {
     requests.0.retain(|&(name, _)| is_pod_level(name));
     let limits = Amounts::read(resources.get("limits"));
     if !limits.is_empty() {
-        let containers = sum_containers(spec, Value::absent(), Side::Spec, &[]);
+        let containers = sum_containers(spec, Value::absent(), RequestSource::Spec, &[]);
         let can_be_exceeded = |name: &str| !name.starts_with("hugepages-");
         let defaults = containers.0.into_iter().filter(|(name, _)| can_be_exceeded(name)).chain(limits.0);
         for (name, amount) in defaults.filter(|(name, _)| is_pod_level(name)) {
             if requests.get(name).is_none() {
-                *requests.at(name) = amount;
+                *requests.amount_mut(name) = amount;
             }
         }
     }
     requests
 }
 
-/// True for the resources that a pod can request as a whole.
+/// True for resources that support pod-level requests.
 fn is_pod_level(name: &str) -> bool {
     matches!(name, "cpu" | "memory") || name.starts_with("hugepages-")
 }
 
-/// The sum of all containers, or what the pod requests as a whole, and the overhead.
+/// The sum over all containers, or the pod-level requests, plus the overhead.
 fn sum<'d>(
     spec: Value<'d>,
     status: Value<'d>,
-    side: Side,
+    source: RequestSource,
     assumed: &[(&'d str, i128)],
     pod_level: &Amounts<'d>,
 ) -> Amounts<'d> {
-    let mut sum = sum_containers(spec, status, side, assumed);
+    let mut sum = sum_containers(spec, status, source, assumed);
     for &(name, amount) in &pod_level.0 {
-        *sum.at(name) = amount;
+        *sum.amount_mut(name) = amount;
     }
     sum.add(&Amounts::read(spec.get("overhead")));
     sum
 }
 
-/// What the containers need together: the running ones at once, or one init container after the other beside the
-/// sidecars that were started before it, whichever is more.
+/// The resources needed by all containers: the maximum of the regular containers together and of each init
+/// container with the sidecars started before it.
 fn sum_containers<'d>(
     spec: Value<'d>,
     status: Value<'d>,
-    side: Side,
+    source: RequestSource,
     assumed: &[(&'d str, i128)],
 ) -> Amounts<'d> {
-    let requests =
-        |container: Value<'d>, statuses| requests_of(container, status.get(statuses), side).or(assumed);
+    let requests = |container: Value<'d>, statuses| {
+        requests_of(container, status.get(statuses), source).with_defaults(assumed)
+    };
     let mut running = Amounts::default();
     for container in spec.get("containers").items() {
         running.add(&requests(container, "containerStatuses"));
@@ -324,30 +326,31 @@ fn sum_containers<'d>(
     running
 }
 
-/// True for an init container that keeps running.
+/// True for an init container with `restartPolicy: Always`.
 pub(super) fn is_sidecar(container: Value<'_>) -> bool {
     container.get("restartPolicy").str() == "Always"
 }
 
-fn requests_of<'d>(container: Value<'d>, statuses: Value<'d>, side: Side) -> Amounts<'d> {
+fn requests_of<'d>(container: Value<'d>, statuses: Value<'d>, source: RequestSource) -> Amounts<'d> {
     let name = container.get("name").str();
-    let status = statuses.items().find(|status| side != Side::Spec && status.get("name").str() == name);
+    let status =
+        statuses.items().find(|status| source != RequestSource::Spec && status.get("name").str() == name);
     let status = status.unwrap_or(Value::absent());
     let (actual, allocated) = (status.get("resources").get("requests"), status.get("allocatedResources"));
-    if side == Side::Actual && actual.exists() {
+    if source == RequestSource::Actual && actual.exists() {
         Amounts::read(actual)
     } else if allocated.exists() {
         Amounts::read(allocated)
     } else {
-        defaulted(container.get("resources"))
+        requests_or_limits(container.get("resources"))
     }
 }
 
-/// The extended resources that device classes provide: on a node that does not offer such a resource itself, the request
-/// is satisfied by devices.
+/// Extended resources that DeviceClasses provide. On a node that does not offer such a resource itself,
+/// devices satisfy the request.
 #[derive(Clone, Default, Debug)]
 pub struct DelegatedResources {
-    /// By the number of the resource.
+    /// True if a class provides the resource, by resource index.
     provided: Vec<bool>,
 }
 
@@ -356,7 +359,8 @@ impl DelegatedResources {
         DelegatedResources { provided: vec![false; names.len()] }
     }
 
-    /// Adds the resources of a class: the one that it names, and the one that every class provides by its own name.
+    /// Adds the resources of a DeviceClass: its `extendedResourceName`, and the resource named after the
+    /// class.
     pub(super) fn add_class(&mut self, names: &ResourceNames<'_>, class: Value<'_>) {
         let name = class.get("metadata").get("name").str();
         let implicit = format!("{EXTENDED_CLASS_PREFIX}{name}");

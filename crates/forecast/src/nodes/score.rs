@@ -1,4 +1,4 @@
-//! Which of the feasible nodes the scheduler prefers.
+//! Scores of the feasible nodes, which determine the node that the scheduler prefers.
 
 #![allow(clippy::indexing_slicing, reason = "nodes are places in the lists that were made for them")]
 
@@ -6,10 +6,10 @@ use super::cycle::Cycle;
 use super::node::NodeIndex;
 use super::{affinity, spread};
 
-/// The best score that a plugin gives.
-pub(super) const MAXIMUM: i64 = 100;
+/// Maximum score of a plugin.
+pub(super) const MAX_SCORE: i64 = 100;
 
-/// The weights of the plugins in the default profile.
+/// Weights of the score plugins in the default profile.
 // upstream v1.37 getDefaultPlugins
 mod weight {
     pub(super) const TAINT_TOLERATION: i64 = 3;
@@ -21,8 +21,8 @@ mod weight {
 }
 
 impl Cycle<'_, '_, '_> {
-    /// The total scores of feasible nodes. The scheduler takes one of those with the best score, at random. `devices` has
-    /// the scores of the plugin for devices as it computes them for each node, before they are compared with each other.
+    /// The total scores of feasible nodes. The scheduler picks one of the nodes with the best score at
+    /// random. `devices` are the raw scores of the DynamicResources plugin, before normalization.
     pub fn scores(&self, nodes: &[NodeIndex], devices: Option<&[i64]>) -> Vec<i64> {
         let mut totals: Vec<i64> = nodes.iter().map(|&node| self.resource_score(node)).collect();
         let mut add = |weight: i64, scores: Vec<i64>| {
@@ -33,7 +33,7 @@ impl Cycle<'_, '_, '_> {
         let of_nodes = |list: &[i64]| nodes.iter().map(|node| list[node.get()]).collect::<Vec<i64>>();
         let mut taints = self.fit.soft_taints.as_ref().map_or(vec![0; nodes.len()], |list| of_nodes(list));
         normalize(&mut taints);
-        add(weight::TAINT_TOLERATION, taints.into_iter().map(|score| MAXIMUM - score).collect());
+        add(weight::TAINT_TOLERATION, taints.into_iter().map(|score| MAX_SCORE - score).collect());
         if let Some(preferred) = &self.fit.preferred {
             let mut scores = of_nodes(preferred);
             normalize(&mut scores);
@@ -56,9 +56,9 @@ impl Cycle<'_, '_, '_> {
         totals
     }
 
-    /// What is left on the node, and how evenly cpu and memory are used. Both have weight 1.
+    /// The sum of the scores for free resources and for balanced use of cpu and memory. Both have weight 1.
     fn resource_score(&self, node: NodeIndex) -> i64 {
-        let offered = self.occupancy.nodes().offer(node);
+        let offered = self.occupancy.nodes().allocatable(node);
         let used = self.occupancy.usage(node);
         let offered = [offered.milli_cpu, offered.memory];
         let left = least_allocated(offered, used.counted, self.pod.scored);
@@ -69,28 +69,28 @@ impl Cycle<'_, '_, '_> {
     }
 }
 
-/// Scales scores so that the best one is the maximum. Scores of zero stay.
+/// Scales the scores so that the best one is the maximum. If all are zero, they stay.
 // upstream v1.37 helper.DefaultNormalizeScore
 fn normalize(scores: &mut [i64]) {
     let best = scores.iter().copied().max().unwrap_or(0);
     if best > 0 {
         for score in scores {
-            *score = MAXIMUM * *score / best;
+            *score = MAX_SCORE * *score / best;
         }
     }
 }
 
-/// `part` of `whole`, as a score.
+/// `part` as a share of `whole`, on the scale of scores.
 #[expect(
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,
     reason = "upstream computes with floating-point numbers, and cuts off the fraction"
 )]
 pub(super) fn share_of_maximum(part: i64, whole: i64) -> i64 {
-    (MAXIMUM as f64 * (part as f64 / whole as f64)) as i64
+    (MAX_SCORE as f64 * (part as f64 / whole as f64)) as i64
 }
 
-/// How much of cpu and memory is left when the pod is there.
+/// Score for the share of cpu and memory that remains free with the pod.
 // upstream v1.37 leastResourceScorer
 fn least_allocated(offered: [i64; 2], used: [i64; 2], requested: [i64; 2]) -> i64 {
     let mut sum = 0;
@@ -101,18 +101,18 @@ fn least_allocated(offered: [i64; 2], used: [i64; 2], requested: [i64; 2]) -> i6
         }
         let taken = used.wrapping_add(requested);
         if taken <= offered {
-            sum += (offered.wrapping_sub(taken)).wrapping_mul(MAXIMUM) / offered;
+            sum += (offered.wrapping_sub(taken)).wrapping_mul(MAX_SCORE) / offered;
         }
         kinds += 1;
     }
     if kinds == 0 { 0 } else { sum / kinds }
 }
 
-/// How much more evenly cpu and memory are used when the pod is there.
+/// Score for how much more evenly cpu and memory are used with the pod.
 // upstream v1.37 balancedResourceScorer
 fn balanced(offered: [i64; 2], used: [i64; 2], requested: [i64; 2]) -> i64 {
     let with_pod = [used[0].wrapping_add(requested[0]), used[1].wrapping_add(requested[1])];
-    MAXIMUM / 2 + (MAXIMUM / 2 + evenness(offered, with_pod) - evenness(offered, used)) / 2
+    MAX_SCORE / 2 + (MAX_SCORE / 2 + evenness(offered, with_pod) - evenness(offered, used)) / 2
 }
 
 #[expect(
@@ -129,5 +129,5 @@ fn evenness(offered: [i64; 2], used: [i64; 2]) -> i64 {
         (Some(cpu), Some(memory)) => ((cpu - memory) / 2.0).abs(),
         _ => 0.0,
     };
-    ((1.0 - deviation) * MAXIMUM as f64) as i64
+    ((1.0 - deviation) * MAX_SCORE as f64) as i64
 }

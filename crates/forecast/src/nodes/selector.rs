@@ -1,8 +1,6 @@
-//! Label selectors, read once and asked often.
-//!
-//! A selector that is absent selects nothing; an empty one selects everything. A selector with an unknown operator, which
-//! no API server accepts, selects nothing.
+//! Label selectors with further requirements, as pods have them.
 
+use tollgate_api::labels::{LabelOperator, LabelRequirement, read_selector};
 use tollgate_document::doc::Value;
 
 /// Labels, sorted by key.
@@ -10,7 +8,7 @@ use tollgate_document::doc::Value;
 pub(super) struct Labels<'d>(Vec<(&'d str, &'d str)>);
 
 impl<'d> Labels<'d> {
-    /// The labels of an object, and further ones that replace them.
+    /// Reads the labels of an object. `further` labels override them.
     pub(super) fn read(labels: Value<'d>, further: &[(&'d str, &'d str)]) -> Labels<'d> {
         let own = labels.members().map(|(key, value)| (key.text(), value.str()));
         let mut all: Vec<_> = further.iter().copied().chain(own).collect();
@@ -34,53 +32,23 @@ pub fn selects(selector: Value<'_>, labels: Value<'_>) -> bool {
     Selector::read(selector).matches(&Labels::read(labels, &[]))
 }
 
-/// metav1.LabelSelector.
+/// A `metav1.LabelSelector`.
 #[derive(Clone, Debug)]
 pub(super) enum Selector<'d> {
     Nothing,
-    /// Everything that meets all of the requirements.
+    /// Selects objects that meet all requirements.
     All(Vec<Requirement<'d>>),
 }
 
-#[derive(Clone, Debug)]
-pub(super) struct Requirement<'d> {
-    key: &'d str,
-    operator: Operator,
-    values: Vec<&'d str>,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Operator {
-    In,
-    NotIn,
-    Exists,
-    DoesNotExist,
-}
+pub(super) type Requirement<'d> = LabelRequirement<&'d str>;
 
 impl<'d> Selector<'d> {
-    /// The selector behind a `labelSelector` or `namespaceSelector`.
+    /// Reads a `labelSelector` or `namespaceSelector`.
     pub(super) fn read(selector: Value<'d>) -> Selector<'d> {
-        if selector.is_null() {
-            return Selector::Nothing;
-        }
-        let labels = selector.get("matchLabels").members();
-        let mut requirements: Vec<Requirement<'d>> =
-            labels.map(|(key, value)| Requirement::is(key.text(), value.str())).collect();
-        for expression in selector.get("matchExpressions").items() {
-            let operator = match expression.get("operator").str() {
-                "In" => Operator::In,
-                "NotIn" => Operator::NotIn,
-                "Exists" => Operator::Exists,
-                "DoesNotExist" => Operator::DoesNotExist,
-                _ => return Selector::Nothing,
-            };
-            let values = expression.get("values").items().map(Value::str).collect();
-            requirements.push(Requirement { key: expression.get("key").str(), operator, values });
-        }
-        Selector::All(requirements)
+        read_selector(selector, |text| text).map_or(Selector::Nothing, Selector::All)
     }
 
-    /// Adds requirements; a selector of nothing stays one.
+    /// Adds requirements. A selector that selects nothing stays so.
     pub(super) fn and(mut self, more: impl IntoIterator<Item = Requirement<'d>>) -> Selector<'d> {
         if let Selector::All(requirements) = &mut self {
             requirements.extend(more);
@@ -88,7 +56,7 @@ impl<'d> Selector<'d> {
         self
     }
 
-    /// True if it selects everything.
+    /// True if the selector selects everything.
     pub(super) fn is_everything(&self) -> bool {
         matches!(self, Selector::All(requirements) if requirements.is_empty())
     }
@@ -96,29 +64,14 @@ impl<'d> Selector<'d> {
     pub(super) fn matches(&self, labels: &Labels<'_>) -> bool {
         match self {
             Selector::Nothing => false,
-            Selector::All(requirements) => requirements.iter().all(|requirement| requirement.holds(labels)),
+            Selector::All(requirements) => {
+                requirements.iter().all(|wanted| wanted.holds(labels.get(wanted.key)))
+            }
         }
     }
 }
 
-impl<'d> Requirement<'d> {
-    /// The label has that value.
-    pub(super) fn is(key: &'d str, value: &'d str) -> Requirement<'d> {
-        Requirement { key, operator: Operator::In, values: vec![value] }
-    }
-
-    /// The label does not have that value.
-    pub(super) fn is_not(key: &'d str, value: &'d str) -> Requirement<'d> {
-        Requirement { key, operator: Operator::NotIn, values: vec![value] }
-    }
-
-    fn holds(&self, labels: &Labels<'_>) -> bool {
-        let value = labels.get(self.key);
-        match self.operator {
-            Operator::In => value.is_some_and(|value| self.values.contains(&value)),
-            Operator::NotIn => value.is_none_or(|value| !self.values.contains(&value)),
-            Operator::Exists => value.is_some(),
-            Operator::DoesNotExist => value.is_none(),
-        }
-    }
+/// The requirement that a label has, or does not have, that value.
+pub(super) fn requirement<'d>(key: &'d str, operator: LabelOperator, value: &'d str) -> Requirement<'d> {
+    LabelRequirement { key, operator, values: vec![value] }
 }

@@ -1,8 +1,8 @@
 //! Topology spread: constraints on how evenly the pods that a selector selects are spread over nodes, zones or other
 //! topologies.
 //!
-//! Which nodes count and which classes of pods are selected does not change while events happen ([`SpreadPlan`]). Only the
-//! selected pods are counted in a cycle.
+//! Which nodes count and which classes of pods are selected does not change while events happen ([`SpreadPlan`]).
+//! Only the selected pods are counted in a cycle.
 
 #![allow(
     clippy::indexing_slicing,
@@ -12,10 +12,11 @@
 use super::catalog::{Catalog, ClassId, TopologyId};
 use super::fit::{Fits, NodeFit};
 use super::node::{Domains, NodeIndex};
-use super::occupancy::{Bound, Occupancy};
+use super::occupancy::{BoundPod, Occupancy};
 use super::pod::PodNeeds;
 use super::reason::{Reason, Rejection};
-use super::selector::{Labels, Requirement, Selector};
+use super::selector::{Labels, Selector, requirement};
+use tollgate_api::labels::LabelOperator;
 use tollgate_document::doc::Value;
 
 pub(super) const HOSTNAME: &str = "kubernetes.io/hostname";
@@ -28,11 +29,11 @@ pub(super) struct SpreadConstraint<'d> {
     max_skew: i64,
     min_domains: usize,
     selector: Selector<'d>,
-    /// Nodes that the pod's node affinity does not match do not count.
+    /// `nodeAffinityPolicy: Honor`: nodes that the pod's node affinity does not match are ignored.
     honors_affinity: bool,
-    /// Nodes with taints that the pod does not tolerate do not count.
+    /// `nodeTaintsPolicy: Honor`: nodes with taints that the pod does not tolerate are ignored.
     honors_taints: bool,
-    /// `DoNotSchedule`: it is a filter. Otherwise it only changes scores.
+    /// True for `DoNotSchedule`, which filters nodes; false for `ScheduleAnyway`, which only changes scores.
     is_required: bool,
 }
 
@@ -43,7 +44,7 @@ impl<'d> SpreadConstraint<'d> {
         labels: &Labels<'d>,
     ) -> SpreadConstraint<'d> {
         let keys = constraint.get("matchLabelKeys").items().map(Value::str);
-        let same = keys.filter_map(|key| Some(Requirement::is(key, labels.get(key)?)));
+        let same = keys.filter_map(|key| Some(requirement(key, LabelOperator::In, labels.get(key)?)));
         SpreadConstraint {
             topology: catalog.intern_topology(constraint.get("topologyKey").str()),
             max_skew: constraint.get("maxSkew").int().unwrap_or(0),
@@ -58,7 +59,7 @@ impl<'d> SpreadConstraint<'d> {
         }
     }
 
-    /// The two constraints that the scheduler applies to pods without any: those of one controller are spread over nodes
+    /// The scheduler's default constraints for pods without any: pods of one controller are spread over nodes
     /// and zones.
     // upstream v1.37 systemDefaultConstraints
     pub(super) fn defaults(catalog: &mut Catalog<'d>, selector: &Selector<'d>) -> Vec<SpreadConstraint<'d>> {
@@ -75,7 +76,7 @@ impl<'d> SpreadConstraint<'d> {
     }
 }
 
-/// One constraint of the pods of one kind on the nodes of one cluster.
+/// One constraint of a kind of pods, prepared for the nodes of a cluster.
 #[derive(Debug)]
 pub(super) struct ConstraintPlan {
     topology: TopologyId,
@@ -83,21 +84,21 @@ pub(super) struct ConstraintPlan {
     max_skew: i64,
     min_domains: usize,
     classes: Vec<ClassId>,
-    /// 1 if the constraint selects the pod itself.
+    /// 1 if the constraint selects the pod itself, otherwise 0.
     own: i64,
-    /// Whether pods on the node are counted.
+    /// For each node, whether the pods on it are counted.
     counts: Vec<bool>,
-    /// The groups of nodes that are counted, for a required constraint.
+    /// Indices of the counted topology domains, for a required constraint.
     groups: Vec<usize>,
 }
 
-/// The constraints of the pods of one kind.
+/// The constraints of a kind of pods, prepared for the nodes of a cluster.
 #[derive(Default, Debug)]
 pub(super) struct SpreadPlan {
     required: Vec<ConstraintPlan>,
     preferred: Vec<ConstraintPlan>,
-    /// A node without one of the labels of the preferred constraints gets no score. Otherwise, for the default
-    /// constraints, it is scored by those that it has.
+    /// True if a node that lacks a label of the preferred constraints gets no score. False for the default
+    /// constraints, where such a node is scored by the labels that it has.
     needs_all_labels: bool,
 }
 
@@ -163,15 +164,15 @@ impl SpreadConstraint<'_> {
 }
 
 impl ConstraintPlan {
-    fn selected(&self, occupancy: &Occupancy<'_, '_>) -> impl Iterator<Item = Bound> {
+    fn selected(&self, occupancy: &Occupancy<'_, '_>) -> impl Iterator<Item = BoundPod> {
         self.classes.iter().flat_map(|&class| occupancy.of_class(class))
     }
 }
 
-/// How many selected pods there are in each group of nodes, for each of the required constraints.
+/// For each required constraint, the number of selected pods in each topology domain.
 #[derive(Default, Debug)]
 pub(super) struct SpreadState {
-    /// With the number of pods in the emptiest group.
+    /// The counts by domain, and the smallest of them.
     counts: Vec<(Vec<i64>, i64)>,
 }
 
@@ -194,9 +195,9 @@ impl SpreadState {
         SpreadState { counts: plan.required.iter().map(count).collect() }
     }
 
-    /// Whether the required constraints let the pod run on the node.
+    /// Checks the required constraints for a node.
     // upstream v1.37 PodTopologySpread.Filter
-    pub(super) fn check(
+    pub(super) fn check_required_constraints(
         &self,
         plan: &SpreadPlan,
         fits: &Fits<'_, '_>,
@@ -214,7 +215,7 @@ impl SpreadState {
     }
 }
 
-/// The scores of the nodes by preferred constraints, before they are weighted; `None` if there is no constraint.
+/// The unweighted scores of the nodes by preferred constraints; `None` if there are none.
 // upstream v1.37 PodTopologySpread.PreScore, Score, NormalizeScore
 pub(super) fn scores(
     plan: &SpreadPlan,
@@ -254,14 +255,14 @@ pub(super) fn scores(
     let (least, most) = (of_scored().min().unwrap_or(i64::MAX), of_scored().max().unwrap_or(0).max(0));
     let normalized = nodes.iter().zip(&raw).map(|(&node, &raw)| match most {
         _ if is_ignored(node) => 0,
-        0 => super::score::MAXIMUM,
-        _ => super::score::MAXIMUM * (most + least - raw) / most,
+        0 => super::score::MAX_SCORE,
+        _ => super::score::MAX_SCORE * (most + least - raw) / most,
     });
     Some(normalized.collect())
 }
 
-/// The number of selected pods on each node, for a constraint on nodes, or else in each group of nodes; and the number of
-/// nodes or groups among those that are scored.
+/// The number of selected pods on each node (for a constraint on nodes) or in each domain, and the number of
+/// scored nodes or domains.
 fn count_for_scores(
     constraint: &ConstraintPlan,
     domains: &Domains,

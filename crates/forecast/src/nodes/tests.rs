@@ -3,7 +3,8 @@
 use super::*;
 use tollgate_document::doc::{Value, parse};
 
-/// A cluster in JSON: `nodes`, `classes`, bound `pods`, and the `pod` to schedule. Calls `look` with the cycle of that pod.
+/// Calls `look` with the scheduling cycle of `pod` in a cluster given as JSON: `nodes`, `classes`, bound
+/// `pods`, and the `pod` to schedule.
 fn with_cycle(cluster: &str, look: impl FnOnce(&Cycle<'_, '_, '_>, &Catalog<'_>)) {
     let doc = parse(cluster).expect("the cluster is JSON");
     let root = doc.root();
@@ -69,11 +70,11 @@ const EXTENDED: &str = r#"{
 fn devices_provide_extended_resources_that_the_node_does_not_offer() {
     with_cycle(EXTENDED, |cycle, catalog| {
         let (plugin, devices) = (node(cycle, "plugin"), node(cycle, "devices"));
-        let rejection = cycle.check(plugin).expect_err("the only one is taken");
+        let rejection = cycle.check_node(plugin).expect_err("the only one is taken");
         let texts: Vec<_> = rejection.reasons.as_slice().iter().map(|reason| reason.text(catalog)).collect();
         assert_eq!(texts, ["Insufficient example.com/gpu"]);
         assert!(rejection.resolvable);
-        assert_eq!(cycle.check(devices), Ok(()));
+        assert_eq!(cycle.check_node(devices), Ok(()));
         let delegated = [("example.com/gpu", 1), ("deviceclass.resource.kubernetes.io/gpu", 2)];
         assert_eq!(cycle.delegated(devices).collect::<Vec<_>>(), delegated);
         assert_eq!(cycle.delegated(plugin).collect::<Vec<_>>(), delegated[1..]);
@@ -98,7 +99,7 @@ fn preemption(priority: i64, rest: &str) -> Vec<String> {
     with_cycle(&cluster, |cycle, _| {
         let mut diagnosis = Diagnosis::default();
         for node in cycle.candidates(0) {
-            diagnosis.add(node, &cycle.check(node).expect_err("every node is full"));
+            diagnosis.add(node, &cycle.check_node(node).expect_err("every node is full"));
         }
         let nodes = cycle.occupancy.nodes();
         let candidates = cycle.preemption_candidates(&diagnosis);
@@ -133,7 +134,7 @@ fn a_removed_pod_leaves_nothing_behind() {
     let (fits, delegated) = (Fits::new(&catalog, &nodes), catalog.delegated([]));
     let mut occupancy = Occupancy::new(&catalog, &nodes);
     let fits_now = |occupancy: &Occupancy<'_, '_>| {
-        Cycle::start(occupancy, &fits, &delegated, second).is_ok_and(|cycle| cycle.check(node).is_ok())
+        Cycle::start(occupancy, &fits, &delegated, second).is_ok_and(|cycle| cycle.check_node(node).is_ok())
     };
     assert!(fits_now(&occupancy));
     occupancy.add_pod(node, first);

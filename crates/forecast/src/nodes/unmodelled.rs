@@ -1,10 +1,10 @@
-//! Names of what a pod uses that the filters here do not know.
+//! Names of features of a pod that are not simulated.
 
 use super::catalog::Catalog;
 use super::pod::PodSource;
 use tollgate_document::doc::Value;
 
-/// Volumes that no filter looks at.
+/// Volume types that no scheduler filter checks.
 const HARMLESS_VOLUMES: [&str; 10] = [
     "configMap",
     "downwardAPI",
@@ -18,8 +18,8 @@ const HARMLESS_VOLUMES: [&str; 10] = [
     "secret",
 ];
 
-/// Short names of everything that makes the outcome of scheduling the pod unknown.
-pub(super) fn names(catalog: &Catalog<'_>, source: &PodSource<'_>) -> Vec<&'static str> {
+/// Short names of the features of a pod that make its scheduling unpredictable.
+pub(super) fn unmodelled_features(catalog: &Catalog<'_>, source: &PodSource<'_>) -> Vec<&'static str> {
     let spec = source.spec;
     let mut names = Vec::new();
     let mut add = |uses: bool, name| {
@@ -48,7 +48,7 @@ pub(super) fn names(catalog: &Catalog<'_>, source: &PodSource<'_>) -> Vec<&'stat
     names
 }
 
-/// True if the scheduler looks for nodes that declare a feature that the pod uses.
+/// True if the scheduler requires nodes that declare a feature that the pod uses.
 // upstream v1.37 nodedeclaredfeatures.InferForScheduling
 fn needs_declared_features(spec: Value<'_>) -> bool {
     let containers = || spec.get("containers").items().chain(spec.get("initContainers").items());

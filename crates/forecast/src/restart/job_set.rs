@@ -1,8 +1,8 @@
-//! JobSets: nothing happens to the other pods until a Job fails; then the failure policy of the JobSet decides.
+//! JobSets: the other pods are not affected until a Job fails; then the failure policy of the JobSet applies.
 //!
-//! A Job counts an evicted pod as failed, unless a rule of its pod failure policy for the condition `DisruptionTarget`,
-//! which the eviction sets, says otherwise. Rules for exit codes are not considered, because nobody knows how a container
-//! ends that is told to stop.
+//! A Job counts an evicted pod as failed, unless a rule of its pod failure policy matches the condition
+//! `DisruptionTarget`, which the eviction sets. Rules for exit codes are ignored, because the exit code of a
+//! terminated container is unknown.
 
 use super::{Effect, Member, other_pods};
 use crate::state::{ObjectKind, State, StoredObject};
@@ -12,25 +12,25 @@ use tollgate_document::doc::Value;
 
 const REPLICATED_JOB: &str = "jobset.sigs.k8s.io/replicatedjob-name";
 
-/// Failed pods that a Job allows if it does not say how many.
+/// Default `backoffLimit` of a Job.
 const DEFAULT_BACKOFF_LIMIT: i64 = 6;
 
-/// A Job that fails, and the reason that its condition has.
+/// A failed Job, with the reason in its condition.
 struct FailedJob<'d> {
     job: StoredObject<'d>,
     reason: &'static str,
 }
 
-/// What a JobSet does when a Job fails.
+/// The action of a JobSet when a Job fails.
 enum Action<'d> {
     RestartAll,
     RestartJob,
     Fail,
-    /// A rule looks at the message of the failure.
+    /// Unknown, because this failure policy rule depends on the message of the failure.
     Unknown(&'d str),
 }
 
-/// What happens to the other pods.
+/// The effect of lost pods on the other pods of the JobSet.
 pub(super) fn effect<'d>(state: &State<'d>, object: StoredObject<'d>, members: &[Member<'d>]) -> Effect<'d> {
     let mut by_job: BTreeMap<&str, (StoredObject<'d>, i64)> = BTreeMap::new();
     for member in members.iter().filter(|member| member.is_lost) {
@@ -69,17 +69,17 @@ pub(super) fn effect<'d>(state: &State<'d>, object: StoredObject<'d>, members: &
     Effect { policy: policy(object), effect: format!("{begin}: {what}"), restarted, fails }
 }
 
-/// Why a Job fails if it loses this many pods, in the words of its condition; `None` if it goes on.
+/// The reason in the condition of a Job that fails after losing this number of pods; `None` if it continues.
 pub fn job_failure(job: StoredObject<'_>, lost: usize) -> Option<&'static str> {
     failure(job, i64::try_from(lost).unwrap_or(i64::MAX)).map(|failed| failed.reason)
 }
 
-/// The Job of a pod.
+/// The Job that owns a pod.
 fn job_of<'d>(state: &State<'d>, pod: StoredObject<'d>) -> Option<StoredObject<'d>> {
     controllers_of(state, pod).find(|(kind, _)| *kind == ObjectKind::Job).map(|(_, job)| job)
 }
 
-/// The failure policy in short.
+/// A short description of the failure policy.
 fn policy(object: StoredObject<'_>) -> String {
     let policy = object.value.get("spec").get("failurePolicy");
     if !policy.exists() {
@@ -88,7 +88,7 @@ fn policy(object: StoredObject<'_>) -> String {
     format!("failurePolicy.maxRestarts: {}", policy.get("maxRestarts").int().unwrap_or(0))
 }
 
-/// The Job with the reason for which it fails if it loses this many pods; `None` if it goes on.
+/// The Job and the reason for which it fails after losing this number of pods; `None` if it continues.
 fn failure(job: StoredObject<'_>, lost: i64) -> Option<FailedJob<'_>> {
     let spec = job.value.get("spec");
     let rule = spec.get("podFailurePolicy").get("rules").items().find(matches_eviction);
@@ -108,7 +108,7 @@ fn failure(job: StoredObject<'_>, lost: i64) -> Option<FailedJob<'_>> {
     (failed.saturating_add(lost) > limit).then_some(FailedJob { job, reason: "BackoffLimitExceeded" })
 }
 
-/// True for a rule about the condition that an eviction sets.
+/// True if the rule matches the condition that an eviction sets.
 fn matches_eviction(rule: &Value<'_>) -> bool {
     rule.get("onPodConditions").items().any(|condition| {
         let status = condition.get("status").str();
@@ -116,8 +116,8 @@ fn matches_eviction(rule: &Value<'_>) -> bool {
     })
 }
 
-/// What the first rule that matches the failure says. Without a rule all Jobs are recreated, and without a policy or
-/// without restarts left the JobSet fails.
+/// The action of the first failure policy rule that matches. Without a matching rule, all Jobs are recreated;
+/// without a policy or remaining restarts, the JobSet fails.
 fn action<'d>(object: StoredObject<'d>, job: StoredObject<'d>, reason: &str) -> Action<'d> {
     let policy = object.value.get("spec").get("failurePolicy");
     if !policy.exists() {

@@ -1,7 +1,8 @@
-//! LeaderWorkerSets: a group is a leader with its workers, and is recreated as a whole unless its policy says otherwise.
+//! LeaderWorkerSets: a group is a leader with its workers, and is recreated as a whole unless its policy says
+//! otherwise.
 //!
-//! The workers of a group belong to a StatefulSet that the leader pod owns. Without its leader, a group is deleted and
-//! created anew, whatever the policy.
+//! The workers of a group belong to a StatefulSet that the leader pod owns. If the leader is lost, the group is
+//! always deleted and recreated.
 
 use super::{Effect, Member, other_pods};
 use crate::state::StoredObject;
@@ -10,12 +11,12 @@ use std::collections::BTreeMap;
 const GROUP_INDEX: &str = "leaderworkerset.sigs.k8s.io/group-index";
 const WORKER_INDEX: &str = "leaderworkerset.sigs.k8s.io/worker-index";
 
-/// The group of a pod within its LeaderWorkerSet.
+/// The group index of a pod within its LeaderWorkerSet.
 pub(super) fn group_index(pod: StoredObject<'_>) -> &str {
     pod.value.get("metadata").get("labels").get(GROUP_INDEX).str()
 }
 
-/// What happens to the other pods of the groups that lose pods.
+/// The effect of lost pods on the other pods of their groups.
 pub(super) fn effect<'d>(object: StoredObject<'d>, members: &[Member<'d>]) -> Effect<'d> {
     let policy = object.value.get("spec").get("leaderWorkerTemplate").get("restartPolicy").str();
     let policy = if policy.is_empty() { "RecreateGroupOnPodRestart" } else { policy };

@@ -4,7 +4,7 @@ use super::group_restarts;
 use crate::state::State;
 use tollgate_document::doc;
 
-/// A pod of a Job or a StatefulSet, with labels.
+/// A pod of a Job or StatefulSet, with labels.
 fn pod(name: &str, owner: &str, labels: &str) -> String {
     let (api_version, kind) =
         if owner.starts_with("job") { ("batch/v1", "Job") } else { ("apps/v1", "StatefulSet") };
@@ -30,7 +30,7 @@ fn owned(api_version: &str, kind: &str, name: &str, owner: &str, rest: &str) -> 
     )
 }
 
-/// What is said about each group that loses one of these pods, and how many others are restarted.
+/// For each group that loses one of these pods: the reported text, and the number of restarted pods.
 fn said(objects: &[String], lost: &[&str]) -> Vec<(String, usize)> {
     let docs: Vec<_> = objects.iter().map(|text| doc::parse(text).expect("JSON")).collect();
     let mut state = State::default();

@@ -1,10 +1,10 @@
-//! Who replaces evicted pods, and which pods workloads make.
+//! Tests which controllers replace evicted pods, and which pods workloads create.
 
 use crate::forecast;
 use std::fmt::Write as _;
 use tollgate_forecast::{Forecast, Origin, PodForecast, PodOutcome};
 
-/// Nodes with a number of devices each, a class and a template for one of them.
+/// Nodes with the given number of devices each, a DeviceClass, and a template for a claim of one device.
 pub(crate) fn cluster(nodes: usize, devices: usize) -> String {
     let mut text = String::new();
     for node in 0..nodes {
@@ -24,7 +24,7 @@ pub(crate) fn cluster(nodes: usize, devices: usize) -> String {
     "#
 }
 
-/// A pod that is bound to a node, with its claim.
+/// A bound pod with its claim.
 pub(crate) fn bound_pod(name: &str, node: &str, device: &str, owner: (&str, &str, &str)) -> String {
     let (api_version, kind, owner) = owner;
     let owners = match kind {
@@ -231,7 +231,7 @@ fn pods_that_need_what_the_state_lacks_are_unknown() {
     assert_eq!(outcomes(&forecast(&free.join("\n"), given, 2)), [(Some("p"), PodOutcome::Pending)]);
 }
 
-/// Closes n0 without evicting anyone.
+/// A rule with the effect NoSchedule for the devices of n0, which evicts no pods.
 const CLOSE_N0: &str = r#"{"apiVersion":"resource.k8s.io/v1beta2","kind":"DeviceTaintRule","metadata":{"name":"drain"},"spec":{"deviceSelector":{"pool":"n0"},"taint":{"key":"drain","effect":"NoSchedule"}}}
 "#;
 

@@ -1,4 +1,4 @@
-//! What evicted pods keep until their grace period is over, and who replaces them before that.
+//! Tests what evicted pods occupy until their grace period is over, and which controllers replace them before that.
 
 use crate::controllers::{DRAIN_N0, bound_pod, cluster, outcomes};
 use crate::forecast;
@@ -8,13 +8,13 @@ const WEB: (&str, &str, &str) = ("apps/v1", "ReplicaSet", "web-1");
 const SET: (&str, &str, &str) = ("apps/v1", "StatefulSet", "db");
 const JOB: (&str, &str, &str) = ("batch/v1", "Job", "train");
 
-/// [`bound_pod`] with a grace period.
+/// Like [`bound_pod`], with a grace period.
 fn pod_with_grace(name: &str, node: &str, device: &str, owner: (&str, &str, &str), seconds: u32) -> String {
     let field = format!(r#""spec":{{"terminationGracePeriodSeconds":{seconds},"nodeName""#);
     bound_pod(name, node, device, owner).replace(r#""spec":{"nodeName""#, &field)
 }
 
-/// The same pod with a claim that exists without it.
+/// Changes a pod to reference an existing claim by name.
 fn by_name(pod: &str, name: &str) -> String {
     let generated = r#""resourceClaimTemplateName":"one""#;
     let owned = format!(
@@ -23,7 +23,7 @@ fn by_name(pod: &str, name: &str) -> String {
     pod.replace(generated, &format!(r#""resourceClaimName":"{name}-c0""#)).replace(&owned, "")
 }
 
-/// The pod requests almost all cpu of its node.
+/// Changes a pod to request almost all cpu of its node.
 fn large(pod: &str) -> String {
     pod.replace(r#""resources":{"#, r#""resources":{"requests":{"cpu":"5"},"#)
 }

@@ -1,4 +1,4 @@
-//! Large clusters and searches that do not end.
+//! Large clusters, and searches that exceed their limit.
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_macros,
@@ -11,7 +11,8 @@ use std::fmt::Write as _;
 use tollgate_document::doc::parse;
 use tollgate_forecast::{Course, Forecast, Plan, PodOutcome, State, Step};
 
-/// Nodes with ten devices each and four pods that have two devices each; pods belong to ReplicaSets of a hundred.
+/// A cluster whose nodes have ten devices each and four pods with two devices each. The pods belong to
+/// ReplicaSets of a hundred.
 fn large_cluster(nodes: usize) -> String {
     let mut text = String::from(
         r#"{"items":[{"apiVersion":"resource.k8s.io/v1","kind":"DeviceClass","metadata":{"name":"gpu"},"spec":{"selectors":[{"cel":{"expression":"device.driver == 'gpu.example.com'"}}]}},{"apiVersion":"resource.k8s.io/v1","kind":"ResourceClaimTemplate","metadata":{"name":"two","namespace":"app"},"spec":{"spec":{"devices":{"requests":[{"name":"r","exactly":{"deviceClassName":"gpu","allocationMode":"ExactCount","count":2}}]}}}}"#,
@@ -38,7 +39,7 @@ fn large_cluster(nodes: usize) -> String {
     text + "]}"
 }
 
-/// Drains the first nodes, and plays courses in two threads. Prints how long it took.
+/// Drains the first nodes, simulates runs in two threads, and prints the elapsed time.
 fn drain(nodes: usize, drained: usize, samples: u32) -> Forecast {
     let text = large_cluster(nodes);
     let rules: Vec<String> = (0..drained)
@@ -76,7 +77,7 @@ fn evicted_pods_of_many_nodes_fit_elsewhere() {
     assert_eq!(forecast.totals.fits, 40);
 }
 
-/// `cargo test --release -p tollgate-forecast --test behaviour -- --ignored --nocapture`
+/// Run with `cargo test --release -p tollgate-forecast --test behaviour -- --ignored --nocapture`.
 #[test]
 #[ignore = "measures time, which only an optimized program is judged by"]
 fn five_thousand_nodes() {

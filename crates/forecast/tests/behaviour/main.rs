@@ -1,4 +1,4 @@
-//! What controllers and the scheduler do together, and how a large cluster is played.
+//! Tests of controllers and scheduler together, and of large clusters.
 #![allow(clippy::expect_used, reason = "a test that cannot read its data has failed")]
 
 mod controllers;
@@ -24,12 +24,12 @@ pub(crate) fn settings() -> Settings {
     Settings::at(Timestamp::parse("2030-01-01T00:00:00Z").expect("a time"))
 }
 
-/// Plays objects, each on a line of its own, over a state of such lines.
+/// Forecasts the given objects, one on each line, for a state of such lines.
 pub(crate) fn forecast(state: &str, given: &str, samples: u32) -> Forecast {
     play(release(), state, given, samples)
 }
 
-/// [`forecast`] for a release and its feature gates.
+/// Like [`forecast`], for a given release and feature gates.
 pub(crate) fn forecast_with_gates(
     name: &str,
     gates: &str,
@@ -55,8 +55,8 @@ fn play(release: Release, state: &str, given: &str, samples: u32) -> Forecast {
     Forecast::from_courses(&plan, courses)
 }
 
-/// An object that is applied; `{"wait":1}` waits and `{"evict":"web-1"}` evicts a pod of the namespace `app`, with
-/// `"group":true` as one of a group that is made again.
+/// Parses a step: an object to apply, `{"wait":1}`, or `{"evict":"web-1"}` for a pod of the namespace `app`.
+/// `"group":true` marks a pod of a group that is recreated.
 fn step<'d>(doc: &'d Doc<'_>) -> Step<'d> {
     let given = doc.root();
     match (given.get("evict").str(), given.get("wait").int()) {

@@ -6,8 +6,8 @@ use tollgate_forecast::{Forecast, PodOutcome};
 
 const SET: (&str, &str, &str) = ("apps/v1", "StatefulSet", "db");
 
-/// Three pods of a StatefulSet on a node that is drained, with some of three devices of another node free, and
-/// `others` pods on the drained node that nobody makes again.
+/// Forecasts the drain of a node with three pods of a StatefulSet. `free` of the three devices of another
+/// node are free, and `others` further pods on the node are not recreated.
 fn drained(free: usize, others: usize, grace_period: u32) -> Forecast {
     let mut state = cluster(2, 3 + others);
     for number in 0..3 {
@@ -23,7 +23,7 @@ fn drained(free: usize, others: usize, grace_period: u32) -> Forecast {
     forecast(&state.replace(r#""spec":{"nodeName""#, &grace), DRAIN_N0, 64)
 }
 
-/// The name of each pod of the set, and in how many courses it is bound and is not made.
+/// For each pod of the set: the number of runs in which it is bound, and in which it is not created.
 fn counts(forecast: &Forecast) -> Vec<(u32, u32)> {
     let set = forecast.pods.iter().filter(|pod| pod.name.is_some());
     set.map(|pod| (pod.fits, pod.not_recreated)).collect()

@@ -1,5 +1,5 @@
-//! Devices and requests with features that are not modelled: the outcome of the pods that use them is unknown, and that of
-//! all others is not.
+//! Devices and requests with features that are not modelled: the outcome of the pods that use them is unknown, and
+//! that of all others is not.
 
 use crate::{forecast, forecast_with_gates};
 use tollgate_forecast::{Forecast, PodOutcome};
@@ -16,7 +16,7 @@ fn cluster(devices: &str) -> String {
     )
 }
 
-/// A device of a model.
+/// A device with the given model attribute.
 fn device(name: &str, model: &str, rest: &str) -> String {
     format!(r#"{{"name":"{name}","attributes":{{"model":{{"string":"{model}"}}}}{rest}}}"#)
 }
@@ -29,7 +29,7 @@ fn pod(class: &str, rest: &str) -> String {
     )
 }
 
-/// The outcome of the only pod, and what is not modelled.
+/// The outcome of the only pod, and the features that are not simulated.
 fn outcome(forecast: &Forecast) -> (PodOutcome, Vec<&str>) {
     let [pod] = forecast.pods.as_slice() else { panic!("{:?}", forecast.pods) };
     (pod.outcome, pod.not_modelled.iter().map(String::as_str).collect())

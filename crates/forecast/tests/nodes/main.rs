@@ -1,7 +1,8 @@
 //! Filters, scores and messages against those that the scheduler's own plugins gave for the same random clusters.
 //!
-//! `cases.jsonl.gz` has one case in each line: the objects, and what Kubernetes 1.36.4 and 1.37.0-rc.1 said with the plugins
-//! of the default profile, but for those for devices and volumes. Pods and nodes had the API server's defaults.
+//! `cases.jsonl.gz` has one case in each line: the objects, and what Kubernetes 1.36.4 and 1.37.0-rc.1 said with the
+//! plugins of the default profile, but for those for devices and volumes. Pods and nodes had the API server's
+//! defaults.
 
 use flate2::read::GzDecoder;
 use std::collections::BTreeMap;
@@ -42,7 +43,7 @@ fn nodes_are_filtered_and_scored_as_by_the_scheduler() {
     assert!(count == 0, "{count} of {cases} cases differ:\n{}", differences.join("\n"));
 }
 
-/// What is compared, by the names of nodes.
+/// The compared results, by node name.
 #[derive(PartialEq, Eq, Default, Debug)]
 struct Outcome {
     /// The reasons, sorted, and whether preemption could help.
@@ -97,7 +98,7 @@ fn outcome(case: Value<'_>, semantics: FilterSemantics) -> Outcome {
     let mut feasible: Vec<NodeIndex> = Vec::new();
     let name = |node: NodeIndex| nodes.get(node).node.name.to_owned();
     for node in cycle.candidates(3) {
-        match cycle.check(node) {
+        match cycle.check_node(node) {
             Ok(()) => feasible.push(node),
             Err(rejection) => {
                 diagnosis.add(node, &rejection);

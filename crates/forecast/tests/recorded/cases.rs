@@ -6,13 +6,13 @@ use std::collections::BTreeMap;
 use tollgate_document::doc::Value;
 use tollgate_forecast::{Place, PodOutcome, Release, State, Step};
 
-/// The cases that the allocator is tested with.
+/// The recorded cases of the allocator.
 pub(crate) const CASES: &[u8] = include_bytes!("../../../allocator/tests/recorded/cases.jsonl.gz");
 
-/// A pod that only one node can take has one place.
+/// Number of simulated runs. Two suffice, because only one node can take the pod.
 const SAMPLES: u32 = 2;
 
-/// Each device with what is consumed of it, by claim.
+/// For each claim, its devices with their consumed capacity.
 type Devices = Vec<(String, Vec<(String, BTreeMap<String, String>)>)>;
 
 pub(crate) fn compare(case: Value<'_>, release_name: &str, release: Release, table: &mut Table) {

@@ -1,4 +1,4 @@
-//! Laws that hold in every course, checked in the recorded states.
+//! Properties of every simulated run, checked for the recorded states.
 
 use crate::scenario::{settings, steps_of};
 use crate::{SCENARIOS, releases, unzip};

@@ -21,17 +21,17 @@ use tollgate_forecast::Release;
 
 const SCENARIOS: &[u8] = include_bytes!("scenarios.jsonl.gz");
 
-/// How much of a topic agrees.
+/// Number of results that agree with the recording.
 #[derive(Default, Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Agreement {
-    /// Pods, each in each of its recorded outcomes.
+    /// Number of compared pods, counted once for each recorded outcome.
     pub(crate) pods: u32,
     pub(crate) bound: u32,
     pub(crate) places: u32,
     pub(crate) messages: u32,
 }
 
-/// The agreement of each topic, and what differs.
+/// The agreement by topic, and the differences.
 #[derive(Default)]
 pub(crate) struct Table {
     topics: BTreeMap<String, Agreement>,
@@ -67,7 +67,7 @@ impl Table {
         text
     }
 
-    /// Everything agrees, but for the messages that are listed.
+    /// Asserts that everything agrees, except for the listed messages.
     fn assert_agrees(&self, pods: u32, other_messages: &[&str]) {
         print!("{}", self.print());
         let unexpected: Vec<&String> = self

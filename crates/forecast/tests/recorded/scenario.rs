@@ -22,11 +22,11 @@ pub(crate) fn play(state: State<'_>, steps: Vec<Step<'_>>, release: Release, sam
     Forecast::from_courses(&plan, courses)
 }
 
-/// The condition that a forecast gives, or the recorded one.
+/// Reason and message of a PodScheduled condition.
 type Condition = Option<(String, String)>;
 
-/// The last look at a pod.
-struct Look<'d> {
+/// The last recorded observation of a pod.
+struct Observation<'d> {
     is_bound: bool,
     node: &'d str,
     claims: Vec<String>,
@@ -74,13 +74,13 @@ pub(crate) fn compare(scenario: Value<'_>, release_name: &str, release: Release,
         let forecast = play(state, steps, release, SAMPLES);
         let where_ = format!("{id} {release_name}");
         compare_evicted(&where_, &forecast, &outcomes, table);
-        let mut pods: BTreeMap<&str, Vec<Look<'_>>> = BTreeMap::new();
+        let mut pods: BTreeMap<&str, Vec<Observation<'_>>> = BTreeMap::new();
         for outcome in outcomes {
             let looks = outcome.get("arrivals").items().filter(|arrival| arrival.get("pod").exists());
             let last: BTreeMap<&str, Value<'_>> =
                 looks.map(|arrival| (arrival.get("pod").text(), arrival)).collect();
             for (pod, arrival) in last.into_iter().filter(|(pod, _)| !deleted.contains(*pod)) {
-                pods.entry(pod).or_default().push(look(arrival));
+                pods.entry(pod).or_default().push(observation(arrival));
             }
         }
         for (pod, looks) in pods {
@@ -119,7 +119,7 @@ pub(crate) fn steps_of<'d>(
     (steps, deleted)
 }
 
-fn look(arrival: Value<'_>) -> Look<'_> {
+fn observation(arrival: Value<'_>) -> Observation<'_> {
     let condition = arrival.get("condition");
     let message = condition.get("message").text();
     let message = message.split(" preemption:").next().unwrap_or(message).to_owned();
@@ -131,7 +131,7 @@ fn look(arrival: Value<'_>) -> Look<'_> {
         });
         format!("{}: {}", claim.get("ref").text(), devices.collect::<Vec<_>>().join(" "))
     });
-    Look {
+    Observation {
         is_bound: arrival.get("scheduled").bool() == Some(true),
         node: arrival.get("node").text(),
         claims: claims.collect(),
@@ -139,7 +139,7 @@ fn look(arrival: Value<'_>) -> Look<'_> {
     }
 }
 
-/// A placement in the form of a look.
+/// Formats a placement like a recorded observation.
 fn claims_of(place: &Place) -> Vec<String> {
     let claims = place.claims.iter().map(|claim| {
         let devices = claim.devices.iter();
@@ -167,7 +167,7 @@ fn compare_pod(
     where_: &str,
     topic: &str,
     pod: &str,
-    looks: &[Look<'_>],
+    looks: &[Observation<'_>],
     forecast: &Forecast,
     table: &mut Table,
 ) {
@@ -193,7 +193,7 @@ fn compare_pod(
         if is_right {
             table.topic(topic).bound += 1;
         } else {
-            let Look { is_bound, node, claims, condition } = look;
+            let Observation { is_bound, node, claims, condition } = look;
             table.differs(format!(
                 "{where_} {pod}: {:?} {} {:?} {:?}, recorded {is_bound} {node} {claims:?} {condition:?}",
                 found.outcome, found.fits, found.message, found.not_modelled

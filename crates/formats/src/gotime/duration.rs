@@ -6,12 +6,12 @@
 
 use std::fmt;
 
-/// Why a text is not a duration.
+/// Why a text is not a valid duration.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DurationError {
-    /// It is not a list of numbers with units.
+    /// The text is not a list of numbers with units.
     Syntax,
-    /// It is too long for an `int64` of nanoseconds.
+    /// The duration does not fit into an `int64` of nanoseconds.
     Range,
 }
 
@@ -82,8 +82,8 @@ fn parse_digits(digits: &str) -> Result<u64, DurationError> {
     if digits.is_empty() { Ok(0) } else { digits.parse().map_err(|_too_long| DurationError::Range) }
 }
 
-/// The nanoseconds of a fraction of a unit, whose digits after the point are given. Digits that do not fit an `int64`
-/// are dropped, as `leadingFraction` does.
+/// The nanoseconds of a fraction of a unit, given by its digits after the decimal point. Digits that overflow
+/// an `int64` are dropped, as in Go's `leadingFraction`.
 #[expect(
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,

@@ -3,9 +3,10 @@
 //! Not an ordering and not a parser with a result: validation only asks whether the text fits. Numbers are never
 //! converted, so their length does not matter. Digits and letters are ASCII.
 
-/// Whether `value` fits upstream's semver expression.
+/// True if `value` matches upstream's regular expression for semantic versions.
 ///
-/// upstream v1.34 `semVerRE`: the core, an optional `-` part without leading zeros in numbers, an optional `+` part.
+/// upstream v1.34 `semVerRE`: the core, an optional `-` part without leading zeros in numbers, an optional
+/// `+` part.
 pub fn is_semver(value: &str) -> bool {
     // A build part may contain `-`, a pre-release part no `+`: cut the build off first.
     let (front, build) = split_optional(value, '+');

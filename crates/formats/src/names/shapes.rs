@@ -12,7 +12,7 @@ const DASH: u8 = 4;
 const DOT: u8 = 8;
 const LINE: u8 = 16;
 
-/// Makes [`CLASSES`].
+/// Computes [`CLASSES`].
 const fn classes() -> [u8; 256] {
     let mut table = [0; 256];
     let mut byte = 0;
@@ -42,7 +42,7 @@ fn class(byte: u8) -> u8 {
 
 /// True if the value matches `[a-z0-9]([-a-z0-9]*[a-z0-9])?`, of any length.
 pub(super) fn is_label(value: &str) -> bool {
-    framed(value, LOWER, LOWER | DASH)
+    has_valid_edges(value, LOWER, LOWER | DASH)
 }
 
 /// True if the value is labels joined by single dots; neither they nor the value have a length limit here.
@@ -80,17 +80,17 @@ pub(super) fn is_subdomain_caseless(value: &str) -> bool {
 
 /// True if the value matches `([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]`, of any length.
 pub(super) fn is_qualified(value: &str) -> bool {
-    framed(value, LOWER | UPPER, LOWER | UPPER | DASH | DOT | LINE)
+    has_valid_edges(value, LOWER | UPPER, LOWER | UPPER | DASH | DOT | LINE)
 }
 
-/// Whether `value` is a C identifier, `[A-Za-z_][A-Za-z0-9_]*`; the refusal is [`CIDENT`](super::CIDENT).
+/// True if `value` is a C identifier, `[A-Za-z_][A-Za-z0-9_]*`. The error text is [`CIDENT`](super::CIDENT).
 pub fn is_c_identifier(value: &str) -> bool {
     let bytes = value.as_bytes();
     bytes.first().is_some_and(|byte| !byte.is_ascii_digit())
         && bytes.iter().all(|&byte| class(byte) & (LOWER | UPPER | LINE) != 0)
 }
 
-/// Whether `value` is a condition reason; the refusal is [`CONDITION_REASON`](super::CONDITION_REASON).
+/// True if `value` is a condition reason. The error text is [`CONDITION_REASON`](super::CONDITION_REASON).
 pub fn is_condition_reason(value: &str) -> bool {
     let word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
     let bytes = value.as_bytes();
@@ -101,7 +101,7 @@ pub fn is_condition_reason(value: &str) -> bool {
 
 /// True if `value` is not empty, begins and ends with a byte of the `edge` classes, and has only bytes of the `inner`
 /// classes.
-fn framed(value: &str, edge: u8, inner: u8) -> bool {
+fn has_valid_edges(value: &str, edge: u8, inner: u8) -> bool {
     let bytes = value.as_bytes();
     bytes.first().is_some_and(|&byte| class(byte) & edge != 0)
         && bytes.last().is_some_and(|&byte| class(byte) & edge != 0)

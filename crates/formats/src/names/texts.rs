@@ -25,53 +25,53 @@ macro_rules! key_shape {
     };
 }
 
-/// A value that should be a DNS-1123 subdomain and is not.
+/// Error for a value that is not a DNS-1123 subdomain.
 pub const SUBDOMAIN: &str = subdomain!();
 
-/// SUBDOMAIN as the case-insensitive check of 1.37 words it.
+/// Error of the case-insensitive subdomain check of 1.37.
 pub const SUBDOMAIN_CASELESS: &str = "an RFC 1123 subdomain must consist of alphanumeric characters, '-' or '.', and \
      must start and end with an alphanumeric character (e.g. 'Example.com', regex used for validation is \
      '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
 
-/// A value that should be a DNS-1123 label and is not.
+/// Error for a value that is not a DNS-1123 label.
 pub const LABEL1123: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', \
      and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for \
      validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
 
-/// A subdomain where a label is wanted.
+/// Error for a subdomain that must be a single label.
 pub const NO_DOTS: &str = "must not contain dots";
 
-/// A value that should be a label value and is not.
+/// Error for an invalid label value.
 pub const LVALUE: &str = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or \
      '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex \
      used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
 
-/// A value that should be a C identifier and is not.
+/// Error for a value that is not a C identifier.
 pub const CIDENT: &str = "a valid C identifier must start with alphabetic character or '_', followed by a string of \
      alphanumeric characters or '_' (e.g. 'my_name',  or 'MY_NAME',  or 'MyName', regex used for validation is \
      '[A-Za-z_][A-Za-z0-9_]*')";
 
-/// A condition reason of the wrong shape.
+/// Error for an invalid condition reason.
 pub const CONDITION_REASON: &str = "a condition reason must start with alphabetic character, optionally followed by \
      a string of alphanumeric characters or '_,:', and must end with an alphanumeric character or '_' (e.g. \
      'my_name',  or 'MY_NAME',  or 'MyName',  or 'ReasonA,ReasonB',  or 'ReasonA:ReasonB', regex used for validation \
      is '[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?')";
 
-/// An attribute value that should be a semantic version.
+/// Error for an attribute value that is not a semantic version.
 pub const SEMVER: &str = "must be a string compatible with semver.org spec 2.0.0";
 
-/// An extended resource name, as 1.34 to 1.36 refuse it.
+/// Error for an invalid extended resource name in 1.34 to 1.36.
 pub const EXTENDED_RESOURCE: &str = "must be a valid extended resource name";
 
-/// A share id, as 1.37 refuses it.
+/// Error for an invalid share ID in 1.37.
 pub const LOWERCASE_UUID: &str = "must be a lowercase UUID in 8-4-4-4-12 format";
 
-/// An interface address that is no address with a prefix length.
+/// Error for an interface address that is not in CIDR form.
 pub const CIDR: &str = "must be a valid address in CIDR form, (e.g. 10.9.8.7/24 or 2001:db8::1/64)";
 
-/// More than two parts in a label key, up to 1.34.
+/// Error for a label key with more than one slash, up to 1.34.
 pub(super) const KEY_SHAPE_QUALIFIED: &str = key_shape!("a qualified name ");
-/// More than two parts in a label key, from 1.35.
+/// Error for a label key with more than one slash, from 1.35.
 pub(super) const KEY_SHAPE_LABEL: &str = key_shape!("a valid label key ");
 
 pub(super) const NAME_EMPTY: &str = "name part must be non-empty";

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use super::{Problem, texts};
 use crate::gofmt;
 
-/// Whether `value` is a UUID in its normal form, the only one 1.37 takes; the refusal is
+/// True if `value` is a UUID in lower case, the only form that 1.37 accepts. The error text is
 /// [`LOWERCASE_UUID`](super::LOWERCASE_UUID).
 pub fn is_lowercase_uuid(value: &str) -> bool {
     is_dashed(value.as_bytes()) && !value.bytes().any(|byte| byte.is_ascii_uppercase())

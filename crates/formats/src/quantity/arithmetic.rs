@@ -1,5 +1,5 @@
-//! Arithmetic as upstream's `Quantity` does it in place: an amount stays an `int64` while that is exact, and is a decimal
-//! from then on.
+//! Arithmetic as upstream's `Quantity` does it in place: an amount stays an `int64` while that is exact, and is a
+//! decimal from then on.
 //!
 //! The difference shows: only an `int64` converts to an integer. Sums that nobody can mean are not computed.
 
@@ -32,12 +32,12 @@ impl Quantity<'_> {
         if exponent == 0 { base } else { base * power_of_ten(exponent) }
     }
 
-    /// Whether upstream keeps the amount as an unbounded decimal.
+    /// True if upstream stores the amount as an unbounded decimal.
     pub fn is_decimal(&self) -> bool {
         matches!(self.amount, Amount::Decimal { .. })
     }
 
-    /// The same amount, kept as a decimal.
+    /// Converts the amount to the decimal representation.
     #[must_use]
     pub fn to_decimal(&self) -> Quantity<'static> {
         let places = self.places();

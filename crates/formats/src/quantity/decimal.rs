@@ -15,7 +15,7 @@ pub(super) struct Decimal {
     pub(super) exponent: i64,
 }
 
-/// A borrowed [`Decimal`], so that a small integer can be looked at as digits without an allocation.
+/// A borrowed [`Decimal`], which also represents small integers without an allocation.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct View<'a> {
     pub(super) negative: bool,
@@ -57,7 +57,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// -1, 0 or 1.
+    /// The sign: -1, 0 or 1.
     pub(super) fn sign(self) -> i8 {
         match (self.digits.is_empty(), self.negative) {
             (true, _) => 0,
@@ -83,8 +83,8 @@ impl<'a> View<'a> {
         self.exponent.saturating_add_unsigned(self.digits.len() as u64)
     }
 
-    /// Splits the number at `10^place`: returns the digits at and above it, how many zeros follow these, and whether a
-    /// digit below is not zero.
+    /// Splits the number at `10^place`: returns the digits at and above it, the number of zeros that follow
+    /// them, and whether any lower digit is not zero.
     pub(super) fn split(self, place: i64) -> (&'a [u8], i64, bool) {
         let below = place.saturating_sub(self.exponent);
         if below <= 0 {
@@ -129,7 +129,8 @@ impl<'a> View<'a> {
         Some(Decimal { negative: large.negative, digits: from_reversed(reversed), exponent })
     }
 
-    /// The digits from `10^place` upwards, lowest first; endless, with zeros where the number has no digits.
+    /// The digits from `10^place` upwards, lowest first. The iterator is endless and returns zeros beyond the
+    /// number.
     fn digits_from(self, place: i64) -> impl Iterator<Item = u8> {
         let zeros = usize::try_from(self.exponent.saturating_sub(place)).unwrap_or(0);
         std::iter::repeat_n(0, zeros).chain(self.digits.iter().rev().copied()).chain(std::iter::repeat(0))

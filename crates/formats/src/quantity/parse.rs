@@ -8,7 +8,7 @@ use super::{Amount, Format, MAX_PLACES, ParseError, Quantity};
 
 /// Digits upstream trusts an `int64` with.
 const INT_DIGITS: usize = 18;
-/// The finest place a quantity keeps, as a power of ten.
+/// The smallest decimal place of a quantity, as a power of ten.
 const NANO: i64 = -9;
 
 /// The pieces of a quantity's text.
@@ -18,7 +18,7 @@ struct QuantityParts<'a> {
     whole: &'a str,
     fraction: &'a str,
     suffix: &'a str,
-    /// Whether any digit was written; `.e-10` has none.
+    /// True if the text contains a digit; `.e-10` does not.
     has_digits: bool,
 }
 
@@ -81,8 +81,8 @@ fn split_leading(text: &str, kind: impl Fn(u8) -> bool) -> (&str, &str) {
     text.split_at_checked(length).unwrap_or((text, ""))
 }
 
-/// The format that a suffix stands for, and its exponent: of two for `BinarySI`, of ten for the others. `None` if there
-/// is no such suffix.
+/// The format of a suffix and its exponent: to base two for `BinarySI`, to base ten for others. `None` if the
+/// suffix is unknown.
 fn read_suffix(suffix: &str) -> Option<(Format, i32)> {
     Some(match suffix {
         "" => (Format::DecimalSI, 0),

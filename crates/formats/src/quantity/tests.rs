@@ -324,7 +324,7 @@ fn thousandths() {
 }
 
 proptest::proptest! {
-    /// Any text is read or refused, and what is read can be used, in bounded time and space.
+    /// Any text is either parsed or rejected in bounded time and memory, and parsed quantities can be used.
     #[test]
     fn nothing_panics(a in "[-+]?[0-9.]{0,30}([numkMGTPE]|[KMGTPE]i|[eE][-+]?[0-9]{1,12})?", b in "[-+.0-9eEKi]{0,12}") {
         let (Ok(a), Ok(b)) = (Quantity::parse(&a), Quantity::parse(&b)) else { return Ok(()) };

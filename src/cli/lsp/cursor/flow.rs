@@ -4,15 +4,15 @@
 
 use super::{Place, Scanner, Step, unquoted};
 
-/// An open bracket.
+/// An open bracket or brace.
 struct Bracket<'t> {
     is_map: bool,
     container: usize,
-    /// In a mapping: the key whose value comes, and what that value is.
+    /// In a mapping: the key whose value follows, and the index of its container.
     key: Option<(&'t str, usize)>,
-    /// In a list: the current item.
+    /// In a list: the index of the current item.
     item: Option<usize>,
-    /// Where the current word started.
+    /// Offset at which the current word started.
     word: Option<usize>,
 }
 

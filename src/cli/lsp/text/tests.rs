@@ -5,7 +5,7 @@ use proptest::prelude::{Strategy, any, prop_oneof, proptest};
 
 use super::{Encoding, Position, PositionRange, Text};
 
-/// An edit in numbers that any text can be asked for.
+/// A random edit: two positions as numbers that are reduced to valid ones, and the new text.
 type Edit = ([(usize, usize); 2], String);
 
 fn text() -> impl Strategy<Value = String> {

@@ -6,7 +6,7 @@ use super::definition;
 use tollgate_document::source::documents;
 use tollgate_engine::policy::{PolicyKind, is_test, resource_errors};
 
-/// `SNAPSHOTS=overwrite cargo test --lib schema::crd` writes the files anew.
+/// `SNAPSHOTS=overwrite cargo test --lib schema::crd` rewrites the files.
 #[test]
 fn the_manifests_are_the_generated_definitions() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("manifests/crds");

@@ -36,7 +36,8 @@ pub(in crate::fields) static CLASSIC_CLAIM: StructTy = api(
     "ResourceClaim",
     &[API_VERSION, KIND, META, f!("spec", Ty::Struct(&CLAIM_SPEC)), f!("status", Ty::Struct(&CLAIM_STATUS))],
 );
-/// The KEP's type has a spec; its example leaves it out and writes the spec's fields in its place.
+/// Fields of a classic ResourceClaimTemplate. The KEP's type has a spec; its example omits it and writes the
+/// fields of the spec directly.
 pub(in crate::fields) static CLAIM_TEMPLATE: StructTy = api(
     "ResourceClaimTemplate",
     &[

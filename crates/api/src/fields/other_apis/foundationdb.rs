@@ -4,14 +4,14 @@
 //! `automaticReplacementOptions` and, in its prose, `taints`: those are rows so that they can be told of.
 
 use crate::fields::meta::{API_VERSION, KIND, META};
-use crate::fields::open;
+use crate::fields::partial_struct;
 use crate::profile::Availability;
 use crate::schema::{Field, StructTy, Ty};
 
 pub(in crate::fields) static TAINT_OPTION: StructTy =
-    open("TaintReplacementOption", &[p!("key", Ty::Str), p!("durationInSeconds", Ty::Int)]);
+    partial_struct("TaintReplacementOption", &[p!("key", Ty::Str), p!("durationInSeconds", Ty::Int)]);
 pub(in crate::fields) const TAINT_OPTIONS: Ty = Ty::List(&Ty::Struct(&TAINT_OPTION));
-pub(in crate::fields) static REPLACEMENTS: StructTy = open(
+pub(in crate::fields) static REPLACEMENTS: StructTy = partial_struct(
     "AutomaticReplacementOptions",
     &[
         p!("enabled", Ty::Bool),
@@ -22,11 +22,13 @@ pub(in crate::fields) static REPLACEMENTS: StructTy = open(
     ],
 );
 pub(in crate::fields) const WRITTEN_SO: Field = f!("automaticReplacementOptions", Ty::Struct(&REPLACEMENTS));
-pub(in crate::fields) static AUTOMATION: StructTy = open(
+pub(in crate::fields) static AUTOMATION: StructTy = partial_struct(
     "FoundationDBClusterAutomationOptions",
     &[f!("replacements", Ty::Struct(&REPLACEMENTS)), WRITTEN_SO],
 );
-pub(in crate::fields) static CLUSTER_SPEC: StructTy =
-    open("FoundationDBClusterSpec", &[f!("automationOptions", Ty::Struct(&AUTOMATION)), WRITTEN_SO]);
+pub(in crate::fields) static CLUSTER_SPEC: StructTy = partial_struct(
+    "FoundationDBClusterSpec",
+    &[f!("automationOptions", Ty::Struct(&AUTOMATION)), WRITTEN_SO],
+);
 pub(in crate::fields) static FOUNDATION_DB_CLUSTER: StructTy =
-    open("FoundationDBCluster", &[API_VERSION, KIND, META, f!("spec", Ty::Struct(&CLUSTER_SPEC))]);
+    partial_struct("FoundationDBCluster", &[API_VERSION, KIND, META, f!("spec", Ty::Struct(&CLUSTER_SPEC))]);

@@ -6,7 +6,7 @@ use crate::fields::claim::SELECTORS;
 use crate::fields::meta::{API_VERSION, KIND, META};
 use crate::fields::slice::CAPACITY;
 use crate::fields::taint::TAINTS;
-use crate::fields::{S36, STRINGS, api};
+use crate::fields::{SINCE_1_36, STRINGS, api};
 use crate::profile::Availability;
 use crate::schema::{Field, StructTy, Ty};
 
@@ -30,10 +30,10 @@ pub(in crate::fields) static NULLABLE_ATTRIBUTE: StructTy = api(
         p!("bool", Ty::Bool),
         p!("string", Ty::Str),
         p!("version", Ty::Str),
-        f!("ints", Ty::List(&Ty::Int), S36),
-        f!("bools", Ty::List(&Ty::Bool), S36),
-        f!("strings", STRINGS, S36),
-        f!("versions", STRINGS, S36),
+        f!("ints", Ty::List(&Ty::Int), SINCE_1_36),
+        f!("bools", Ty::List(&Ty::Bool), SINCE_1_36),
+        f!("strings", STRINGS, SINCE_1_36),
+        f!("versions", STRINGS, SINCE_1_36),
         p!("null", Ty::Struct(&NULL_VALUE)),
     ],
 );

@@ -27,14 +27,14 @@ view! {
 }
 
 impl<'d> FoundationDbCluster<'d> {
-    /// The places where replacements may be written, the one that the operator reads first.
-    pub const WAYS: [&'static [&'static str]; 3] = [
+    /// Paths at which replacements can be configured, in the order in which the operator reads them.
+    pub const REPLACEMENT_PATHS: [&'static [&'static str]; 3] = [
         &["spec", "automationOptions", "replacements"],
         &["spec", "automationOptions", "automaticReplacementOptions"],
         &["spec", "automaticReplacementOptions"],
     ];
 
-    /// The replacements written in `way`, one of [`FoundationDbCluster::WAYS`]; `None` if there are none.
+    /// The replacements written in `way`, one of [`FoundationDbCluster::REPLACEMENT_PATHS`]; `None` if there are none.
     pub fn replacements(self, way: &[&str]) -> Option<Replacements<'d>> {
         let value: Value<'d> = way.iter().fold(self.0, |value, step| value.get(step));
         (!value.is_null()).then(|| Replacements::of(value))

@@ -32,7 +32,7 @@ pub(crate) fn is_conversion(function: &str) -> bool {
 }
 
 impl Constant {
-    /// Go's name of the type if nothing can be indexed by such a value; `None` if something can.
+    /// Go's name of the type if its values cannot be used as an index; `None` if they can.
     pub(super) fn kind_unfit_for_index(&self) -> Option<&'static str> {
         match self {
             Constant::Scalar(

@@ -104,7 +104,7 @@ fn to_string(value: &Value) -> Evaluated {
     }
 }
 
-/// The text of a value that has one and is no text itself.
+/// Converts a value to a string; `None` if it is a string or has no text.
 pub(super) fn text(value: &Value) -> Option<String> {
     Some(match value {
         Value::Bool(value) => value.to_string(),

@@ -12,7 +12,7 @@ pub(in crate::evaluate) const CREATE_LIST: u64 = 10;
 pub(in crate::evaluate) const CREATE_MAP: u64 = 30;
 pub(in crate::evaluate) const CREATE_STRUCT: u64 = 40;
 
-/// What reading a character of a text costs.
+/// Cost of reading one character of a text.
 const TEXT_FACTOR: f64 = 0.1;
 const PATTERN_FACTOR: f64 = 0.25;
 
@@ -22,7 +22,7 @@ fn size(arg: Option<&Arg>) -> u64 {
     arg.and_then(Option::as_ref).map_or(1, Value::cost_size)
 }
 
-/// The size as cel-go itself counts it: that of an optional value is that of what it holds.
+/// The size as cel-go counts it; that of an optional value is the size of its content.
 fn inner_size(arg: Option<&Arg>) -> u64 {
     let mut value = arg.and_then(Option::as_ref);
     while let Some(Value::Optional(Some(inner))) = value {
@@ -60,7 +60,7 @@ fn text(arg: Option<&Arg>) -> u64 {
     scaled(size(arg), TEXT_FACTOR)
 }
 
-/// A text matched with a pattern of some size.
+/// Cost of matching a text with a pattern of the given size.
 fn matched(text: u64, pattern: u64) -> u64 {
     let text = scaled(text.saturating_add(1), TEXT_FACTOR);
     text.wrapping_mul(scaled(pattern, PATTERN_FACTOR))
@@ -102,12 +102,14 @@ pub(in crate::evaluate) fn of_call(
     Ok(overload.map_or(1, |overload| of_standard(overload, args, behaviour)))
 }
 
-/// Whether a call that is too dear need not be made: its work is what it costs, and the result does not count.
+/// True if the cost of a call does not depend on its result, so that a call that exceeds the limit can be
+/// skipped.
 pub(in crate::evaluate) fn is_known_before(function: &str) -> bool {
     matches!(function, "matches" | "find" | "findAll" | "contains")
 }
 
-/// The list and set extensions. Their costs look into arguments that the call may have refused, and Go panics.
+/// Cost of a function of the list and set extensions. cel-go inspects arguments that the call may have
+/// rejected, which panics in Go.
 fn of_list_call(
     overload: &Overload,
     args: &[Arg],
@@ -151,7 +153,7 @@ fn go_type(value: Option<&Value>) -> &'static str {
     value.map_or("*types.Err", Value::go_type)
 }
 
-/// Every element is compared with every other.
+/// Cost of comparing every element with every other.
 fn self_compared(arg: Option<&Arg>) -> Result<u64, Failure> {
     let value = arg.and_then(Option::as_ref);
     let Some(Value::List(list)) = value else {
@@ -228,7 +230,7 @@ fn of_kubernetes(
     })
 }
 
-/// Reading all of a value.
+/// Cost of reading a value completely.
 fn traversal(value: Option<&Value>) -> u64 {
     match value {
         Some(Value::String(text)) => scaled_down(text.len() as u64, TEXT_FACTOR),

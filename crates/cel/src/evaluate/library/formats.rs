@@ -10,12 +10,12 @@ use crate::evaluate::value::{Evaluated, Value};
 
 #[derive(Debug)]
 pub(in crate::evaluate) struct NamedFormat {
-    /// What it is called in an expression.
+    /// Name of the format in expressions.
     name: &'static str,
-    /// By which two are compared.
+    /// Name by which two formats are compared.
     pub(in crate::evaluate) title: &'static str,
     problems: fn(&str, &mut Vec<String>),
-    /// What validating costs as much as: a pattern of so many characters.
+    /// Cost of a validation, as the length of an equally expensive pattern.
     pub(in crate::evaluate) pattern_size: u64,
 }
 
@@ -28,7 +28,7 @@ const fn format(
     NamedFormat { name, title, problems, pattern_size }
 }
 
-/// upstream v1.36 `ConstantFormats`
+/// The named formats of upstream v1.36 `ConstantFormats`.
 static FORMATS: [NamedFormat; 13] = [
     format("dns1123Label", "DNS1123Label", 30, dns_label),
     format("dns1123Subdomain", "DNS1123Subdomain", 60, dns_subdomain),
@@ -79,7 +79,7 @@ fn test(is_valid: bool, problem: &str, out: &mut Vec<String>) {
     out.extend((!is_valid).then(|| problem.to_owned()));
 }
 
-/// A name that something will be appended to may end with a dash.
+/// The text for a name prefix, to which more is appended, so that it may end with a dash.
 fn unfinished(text: &str) -> Cow<'_, str> {
     match text.strip_suffix('-') {
         // Upstream drops the character before the dash as well.
@@ -118,7 +118,7 @@ fn qualified_name(text: &str, out: &mut Vec<String>) {
     names::label_key(text, Unit::Bytes, KeyWord::LabelKey, &mut |problem| out.push(problem.into_owned()));
 }
 
-/// Hexadecimal digits of either case, with or without each of the four dashes.
+/// True for hexadecimal digits of either case, with or without each of the four dashes of a UUID.
 fn is_uuid(text: &str) -> bool {
     let mut rest = text.as_bytes();
     for (index, length) in [8, 4, 4, 4, 12].into_iter().enumerate() {
@@ -143,12 +143,12 @@ fn is_base64(text: &str) -> bool {
         && digits.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'+' || byte == b'/')
 }
 
-/// `2006-01-02`
+/// True for a date such as `2006-01-02`.
 fn is_date(text: &str) -> bool {
     text.len() == 10 && gotime::parse(&format!("{text}T00:00:00Z")).is_ok()
 }
 
-/// A date, and a time whose parts are only compared as texts.
+/// True for a date followed by a time whose parts are compared only as text.
 fn is_datetime(text: &str) -> bool {
     let text = names::lower(text);
     let mut parts = text.split('t');

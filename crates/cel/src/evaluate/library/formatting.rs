@@ -6,9 +6,9 @@ use crate::evaluate::collections::List;
 use crate::evaluate::value::{Failure, Value, cost_limit_exceeded, error};
 use tollgate_formats::gofmt;
 
-/// Beyond this, places are not written out.
+/// Maximum number of decimal places that are written.
 const MAX_PRECISION: usize = 100_000;
-/// Places of `%f` and `%e` that are not told how many.
+/// Default number of decimal places of `%f` and `%e`.
 const DEFAULT_PRECISION: usize = 6;
 
 pub(super) fn format(format: &str, args: &List) -> Result<String, Failure> {
@@ -40,7 +40,7 @@ pub(super) fn format(format: &str, args: &List) -> Result<String, Failure> {
     Ok(text)
 }
 
-/// What follows a precision, and the precision; or why it is none.
+/// Parses a precision. Returns the rest of the clause and the precision, or an error message.
 pub(crate) fn read_precision(clause: &str) -> Result<(&str, Option<usize>), String> {
     const PROBLEM: &str = "could not parse formatting clause: error while parsing precision: ";
     let Some(digits) = clause.strip_prefix('.') else { return Ok((clause, None)) };
@@ -119,7 +119,7 @@ fn double(arg: &Value) -> Option<f64> {
     }
 }
 
-/// `%s`
+/// Formats an argument with `%s`.
 fn text(arg: &Value) -> Result<String, Failure> {
     match arg {
         Value::String(text) => Ok((**text).to_owned()),
@@ -190,7 +190,7 @@ fn digits(value: f64) -> (Vec<u8>, i32) {
     if digits.iter().all(|digit| *digit == 0) { (Vec::new(), 0) } else { (digits, exponent + 1) }
 }
 
-/// Rounds to so many digits, half to even.
+/// Rounds to `keep` digits, half to even.
 fn rounded(mut digits: Vec<u8>, mut point: i32, keep: i64) -> (Vec<u8>, i32) {
     let Ok(keep) = usize::try_from(keep) else { return (Vec::new(), point) };
     let Some(&next) = digits.get(keep) else { return (digits, point) };
@@ -210,7 +210,7 @@ fn rounded(mut digits: Vec<u8>, mut point: i32, keep: i64) -> (Vec<u8>, i32) {
     (digits, point)
 }
 
-/// As `golang.org/x/text` writes numbers in English.
+/// Formats a number like `golang.org/x/text` in English.
 fn float(value: f64, precision: Option<usize>, verb: char) -> Result<String, Failure> {
     let sign = if value < 0.0 { "-" } else { "" };
     if value.is_nan() {

@@ -7,9 +7,9 @@ use crate::evaluate::collections::List;
 use crate::evaluate::compare;
 use crate::evaluate::value::{Evaluated, Failure, Value, cost_limit_exceeded, error, no_such_overload};
 
-/// The longest list that `lists.range` makes. A longer one costs more than any evaluation may.
+/// Maximum length of a list that `lists.range` creates. A longer one exceeds the cost limit.
 const MAX_RANGE: i64 = 1_000_000;
-/// The longest list whose elements are all compared with each other; more costs too much.
+/// Maximum length of a list whose elements are all compared with each other.
 const MAX_SQUARED: usize = 20_000;
 
 pub(super) fn call(name: &str, args: &[Value], context: &Context<'_>) -> Option<Evaluated> {

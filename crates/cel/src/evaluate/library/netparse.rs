@@ -44,7 +44,7 @@ fn problem<T>(whole: &str, what: &str, at: Option<&str>) -> Result<T, String> {
     Err(format!("ParseAddr({}): {what}{}", quote(whole), at.unwrap_or_default()))
 }
 
-/// Four decimal fields.
+/// Parses four decimal fields of an IPv4 address.
 fn fields(whole: &str, text: &str) -> Result<[u8; 4], String> {
     let mut octets = [0; 4];
     let (mut value, mut position, mut digits) = (0_u32, 0, 0);

@@ -15,9 +15,9 @@ type Cell = Arc<Mutex<Quantity<'static>>>;
 
 #[derive(Clone, Debug)]
 pub(in crate::evaluate) struct SharedQuantity {
-    /// An integer belongs to this value alone; a decimal may be shared with others, `decimal`.
+    /// The amount. An integer belongs to this value alone; a decimal may be shared with other values.
     cell: Arc<Mutex<Amount>>,
-    /// The result of `add` or `sub`. Nothing but itself can be compared with it by `==` on the right.
+    /// True for the result of `add` or `sub`, which equals only itself when it is on the right side of `==`.
     pub(in crate::evaluate) is_computed: bool,
 }
 
@@ -63,7 +63,7 @@ impl SharedQuantity {
         left.cmp(&right)
     }
 
-    /// The sum or difference; `shares` if a decimal is changed in place.
+    /// The sum or difference. `shares` is true if a decimal is changed in place.
     fn combined(&self, other: &Quantity<'_>, subtracts: bool, shares: bool) -> Evaluated {
         let quantity = self.get();
         let sum = if subtracts { quantity.minus(other) } else { quantity.plus(other) };

@@ -43,7 +43,7 @@ fn read(args: &[Value]) -> Option<Result<Semver, String>> {
     }
 }
 
-/// With or without a leading `v`, missing parts, and leading zeros.
+/// Parses a version after normalization: a leading `v`, missing parts and leading zeros are accepted.
 fn normalized(text: &str) -> Result<Semver, String> {
     let text = text.strip_prefix('v').unwrap_or(text);
     let mut parts: Vec<String> = text.splitn(3, '.').map(str::to_owned).collect();
@@ -65,7 +65,7 @@ fn normalized(text: &str) -> Result<Semver, String> {
 }
 
 impl Semver {
-    /// blang/semver `Parse`; the error is that library's.
+    /// Parses a version like `Parse` of blang/semver, with its error messages.
     pub(in crate::evaluate) fn parse(text: &str) -> Result<Semver, String> {
         if text.is_empty() {
             return Err("Version string empty".to_owned());
@@ -140,7 +140,7 @@ fn version_number(part: &str, name: &str) -> Result<u64, String> {
     parse_uint(part)
 }
 
-/// Go `strconv.ParseUint` of digits.
+/// Parses digits like Go's `strconv.ParseUint`.
 fn parse_uint(digits: &str) -> Result<u64, String> {
     digits.parse().ok().ok_or_else(|| {
         let problem = if digits.is_empty() { "invalid syntax" } else { "value out of range" };

@@ -41,7 +41,7 @@ fn out_of_range<T>(index: i64) -> Result<T, Failure> {
     error(format!("index out of range: {index}"))
 }
 
-/// The byte at which a character begins, or the end of the text. `None` past it.
+/// The byte offset of a character, or the end of the text; `None` beyond it.
 fn byte_at(text: &str, index: i64) -> Option<usize> {
     let index = usize::try_from(index).ok()?;
     let mut starts = text.char_indices().map(|(at, _)| at).chain([text.len()]);
@@ -76,7 +76,7 @@ fn substring(args: &[Value]) -> Evaluated {
     Ok(Value::string(text.get(from..to).unwrap_or_default()))
 }
 
-/// Where a text begins in another, from an offset on, in characters. -1 if nowhere.
+/// The first position of `part` in `text`, in characters, from an offset on; -1 if it is not found.
 fn index_of(text: &str, part: &str, offset: Option<i64>, context: &Context<'_>) -> Evaluated {
     let offset = match (part.is_empty(), offset) {
         (true, Some(offset)) => return empty_part(text, offset, context),
@@ -93,7 +93,7 @@ fn index_of(text: &str, part: &str, offset: Option<i64>, context: &Context<'_>) 
     Ok(position(found))
 }
 
-/// The last place where a text begins in another, at or before an offset. -1 if nowhere.
+/// The last position of `part` in `text`, in characters, at or before an offset; -1 if it is not found.
 fn last_index_of(text: &str, part: &str, offset: Option<i64>, context: &Context<'_>) -> Evaluated {
     let offset = match (part.is_empty(), offset) {
         (true, Some(offset)) => return empty_part(text, offset, context),
@@ -128,7 +128,7 @@ fn length(text: &str) -> i64 {
     i64::try_from(text.chars().count()).unwrap_or(i64::MAX)
 }
 
-/// Nothing is found everywhere.
+/// The result of searching for an empty text, which is found at every position.
 fn empty_part(text: &str, offset: i64, context: &Context<'_>) -> Evaluated {
     if !context.behaviour.empty_part_checks_range {
         return Ok(Value::Int(offset));

@@ -10,7 +10,7 @@ use tollgate_formats::gotime::{self, Timestamp};
 use crate::evaluate::value::{Evaluated, Failure, Moment, Value, error, no_such_overload};
 
 const SECOND: i128 = 1_000_000_000;
-/// Seconds since 1970. cel-go `minUnixTime`, `maxUnixTime`
+/// The range of valid times, in seconds since 1970. cel-go `minUnixTime`, `maxUnixTime`
 const YEARS_1_TO_9999: std::ops::RangeInclusive<i64> = -62_135_596_800..=253_402_300_799;
 
 pub(super) fn call(name: &str, args: &[Value]) -> Option<Evaluated> {
@@ -29,14 +29,14 @@ pub(super) fn call(name: &str, args: &[Value]) -> Option<Evaluated> {
     })
 }
 
-/// A time in its zone.
+/// A time in a time zone, split into its fields.
 struct Clock {
     year: i64,
     month: i64,
     day: i64,
     day_of_year: i64,
     day_of_week: i64,
-    /// Since midnight.
+    /// Seconds since midnight.
     second: i64,
     milliseconds: i64,
 }
@@ -68,7 +68,7 @@ fn part(args: &[Value], part: fn(&Clock) -> i64) -> Evaluated {
     Ok(Value::Int(part(&Clock::of(*moment, offset))))
 }
 
-/// The part of a time, or a duration in whole units.
+/// A field of a time, or a duration in whole units.
 fn amount(args: &[Value], unit: i128, clock: fn(&Clock) -> i64) -> Evaluated {
     match args {
         [Value::Duration(nanos)] => {
@@ -78,7 +78,7 @@ fn amount(args: &[Value], unit: i128, clock: fn(&Clock) -> i64) -> Evaluated {
     }
 }
 
-/// Seconds east of UTC.
+/// The offset of a time zone in seconds east of UTC.
 fn offset_of(zone: &str) -> Result<i64, Failure> {
     let Some((hours, minutes)) = zone.split_once(':') else {
         return match zone {
@@ -164,7 +164,7 @@ const ZONES_WITHOUT_AREA: [&str; 45] = [
     "localtime",
 ];
 
-/// Whether the time zone database may have a zone of that name. Cities come and go, areas do not.
+/// True if the time zone database may contain a zone with this name. Its cities change, its areas do not.
 fn may_exist(zone: &str) -> bool {
     match zone.split_once('/') {
         Some((area, city)) => ZONE_AREAS.contains(&area) && !city.is_empty(),
@@ -172,7 +172,7 @@ fn may_exist(zone: &str) -> bool {
     }
 }
 
-/// Go `strconv.Atoi`.
+/// Parses an integer like Go's `strconv.Atoi`.
 fn integer(text: &str) -> Result<i64, Failure> {
     use std::num::IntErrorKind;
     text.parse::<i64>().or_else(|problem| {
@@ -215,7 +215,7 @@ pub(super) fn between(left: Moment, right: Moment) -> Evaluated {
     i64::try_from(nanos).map_or_else(|_| error("integer overflow"), |nanos| Ok(Value::Duration(nanos)))
 }
 
-/// Go's `RFC3339Nano`, with the offset that the time was written with.
+/// Formats a time like Go's `RFC3339Nano`, with its original time zone offset.
 pub(super) fn text(moment: Moment) -> String {
     let seconds = moment.time.seconds.saturating_add(moment.offset);
     let mut text = gotime::rfc3339(Timestamp { seconds, nanos: 0 });

@@ -11,13 +11,13 @@ use crate::evaluate::value::{Evaluated, Value, error};
 #[derive(Debug, Default)]
 pub(in crate::evaluate) struct Url {
     pub(super) scheme: String,
-    /// What follows the scheme where that is no path.
+    /// The part after the scheme if it is not a path.
     pub(super) opaque: String,
     pub(super) has_authority: bool,
     pub(super) user: Option<String>,
-    /// With the port.
+    /// Host with the port.
     pub(super) host: String,
-    /// As written.
+    /// The path as written.
     pub(super) path: String,
     pub(super) query: Option<String>,
     pub(super) fragment: String,
@@ -52,7 +52,7 @@ impl Url {
         escaped
     }
 
-    /// The values of each name, as far as they can be read.
+    /// The query parameters: the values of each name, as far as they are valid.
     fn query(&self) -> Map {
         let mut values: BTreeMap<String, Vec<Value>> = BTreeMap::new();
         for pair in self.query.iter().flat_map(|query| query.split('&')) {

@@ -5,7 +5,7 @@ use tollgate_formats::gofmt::quote;
 use super::netparse;
 use super::url::Url;
 
-/// What a part of a URL may contain unescaped, and how it is unescaped.
+/// A part of a URL, which determines its escaping rules.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Part {
     Host,
@@ -21,7 +21,7 @@ pub(super) fn parse_request(text: &str) -> Result<Url, String> {
     parse(text, true).map_err(|problem| format!("parse {}: {problem}", quote(text)))
 }
 
-/// Go `url.Parse`.
+/// Parses a URL like Go's `url.Parse`.
 pub(super) fn parse_reference(text: &str) -> Result<Url, String> {
     let (front, fragment) = text.split_once('#').unwrap_or((text, ""));
     let problem = |problem| format!("parse {}: {problem}", quote(text));
@@ -139,13 +139,13 @@ fn parse_host(host: &str) -> Result<String, String> {
     unescape(host, Part::Host)
 }
 
-/// Nothing, or a colon and digits.
+/// True if the text is empty, or a colon followed by digits.
 pub(super) fn is_optional_port(port: &str) -> bool {
     port.is_empty()
         || port.strip_prefix(':').is_some_and(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// Go `unescape`.
+/// Removes percent-encoding like Go's `unescape`.
 pub(super) fn unescape(text: &str, part: Part) -> Result<String, String> {
     let mut out = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
@@ -191,7 +191,7 @@ fn hexadecimal(digit: u8) -> u8 {
     char::from(digit).to_digit(16).and_then(|digit| u8::try_from(digit).ok()).unwrap_or_default()
 }
 
-/// Go `shouldEscape`.
+/// True if the byte must be percent-encoded, like Go's `shouldEscape`.
 pub(super) fn needs_escape(byte: u8, part: Part) -> bool {
     if byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte) {
         return false;

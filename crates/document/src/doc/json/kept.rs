@@ -1,5 +1,5 @@
-//! Reads parts of JSON text: only the members that are wanted, and the items of a list one by one. Whatever is not wanted
-//! is skipped by its brackets and quotes and takes no memory.
+//! Reads parts of JSON text: only the members that are wanted, and the items of a list one by one. Whatever is not
+//! wanted is skipped by its brackets and quotes and takes no memory.
 //!
 //! For the responses of an API server, whose JSON is well formed: what is skipped is not checked.
 //!
@@ -9,24 +9,24 @@ use super::{Fault, Reader, SyntaxError, span};
 use crate::doc::repeat_template::NONE;
 use crate::doc::{Builder, Doc, Syntax, Value, ValueKind};
 
-/// Which parts of a value are kept when it is read. A value of another type than expected is kept whole, so that
-/// whoever uses it can report that.
+/// The parts of a value that are kept when it is read. A value of an unexpected type is kept completely, so
+/// that the caller can report it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Keep {
-    /// All of it.
+    /// The whole value.
     All,
-    /// Only these members of an object, of each as much as is given beside its name.
+    /// Only these members of an object, each with the parts to keep.
     Fields(&'static [(&'static str, Keep)]),
     /// All members of an object; of these as much as is given beside the name, of the others everything.
     AllBut(&'static [(&'static str, Keep)]),
     /// Every item of a list, of each as much as is given.
     Items(&'static Keep),
-    /// Nothing, not even its key.
+    /// Nothing, not even the key.
     Nothing,
 }
 
 impl Keep {
-    /// How much is kept of the member `key` of an object that is kept in this way.
+    /// The parts to keep of the member `key`.
     fn member(&self, key: &[u8]) -> Keep {
         let find = |fields: &'static [(&'static str, Keep)]| {
             fields.iter().find(|(name, _)| name.as_bytes() == key).map(|(_, keep)| *keep)
@@ -40,7 +40,7 @@ impl Keep {
     }
 }
 
-/// Only what identifies an object: name, namespace and version.
+/// Only the fields that identify an object: name, namespace and version.
 const IDENTITY: Keep = Keep::Fields(&[(
     "metadata",
     Keep::Fields(&[("name", Keep::All), ("namespace", Keep::All), ("resourceVersion", Keep::All)]),
@@ -55,8 +55,8 @@ pub struct Part<'a> {
     pub is_whole: bool,
 }
 
-/// Reads the parts of a JSON text that `keep` names; an error if they have more than `most` keys and values. What
-/// follows the value is not looked at.
+/// Reads the parts of a JSON text that `keep` selects. Fails if they have more than `most` keys and values.
+/// Text after the value is ignored.
 pub fn parse_kept<'a>(source: &'a str, keep: &Keep, most: usize) -> Result<Doc<'a>, SyntaxError> {
     let mut reader = Reader { most, ..Reader::of(source) };
     let mut out = Builder::with_capacity(source, Syntax::Json, 64);

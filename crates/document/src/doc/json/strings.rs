@@ -28,7 +28,7 @@ impl Reader<'_> {
         inner + plain_length(self.bytes.get(inner..).unwrap_or_default())
     }
 
-    /// Reads a string that is plain up to the byte `end` and has escapes, or a fault, from there on.
+    /// Reads a string that has no escapes up to the byte `end`, where an escape or an error begins.
     #[cold]
     pub(super) fn read_escaped_string(&mut self, out: &mut Builder<'_>, end: usize) -> Result<(), Fault> {
         let start = self.at;
@@ -42,7 +42,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Reads the rest of a string, from its first escape or fault to the closing quote, and appends it to `escaped`.
+    /// Reads a string from its first escape or error to the closing quote, and appends it to `escaped`.
     fn read_escapes(&mut self) -> Result<(), Fault> {
         loop {
             match self.peek() {
@@ -124,14 +124,14 @@ impl Reader<'_> {
     }
 }
 
-/// How many bytes come before the first quote, backslash or control character.
+/// Number of bytes before the first quote, backslash or control character.
 #[inline]
 fn plain_length(bytes: &[u8]) -> usize {
     // Most strings are short: sixteen bytes are looked at together before a longer search is worth its preparation.
     let (blocks, _) = bytes.as_chunks::<16>();
     for (index, block) in blocks.iter().take(4).enumerate() {
         let (first, second) = block.split_at(8);
-        let found = [first, second].map(|word| word.first_chunk().map_or(0, |word| ends_string(*word)));
+        let found = [first, second].map(|word| word.first_chunk().map_or(0, |word| string_end_bits(*word)));
         if found != [0, 0] {
             // Chosen without a branch: how long a string is nobody can guess.
             let (skipped, found) = if found[0] == 0 { (8, found[1]) } else { (0, found[0]) };
@@ -150,7 +150,7 @@ pub(super) fn short_plain(ahead: &[u8; name::LONGEST + 2]) -> Option<(usize, nam
     let (low, high) = (u64::from_le_bytes(*first), u64::from_le_bytes(*second));
     // The bytes below the lowest high bit that is set.
     let before = |found: u64| (found & found.wrapping_neg()).wrapping_sub(1) >> 7;
-    let found = [ends_string(*first), ends_string(*second)];
+    let found = [string_end_bits(*first), string_end_bits(*second)];
     if found == [0, 0] {
         return (after.first() == Some(&b'"')).then_some((name::LONGEST, [low, high]));
     }
@@ -162,10 +162,10 @@ pub(super) fn short_plain(ahead: &[u8; name::LONGEST + 2]) -> Option<(usize, nam
     Some((skipped + found.trailing_zeros() as usize / 8, letters))
 }
 
-/// Sets the high bit of each byte that is a quote, a backslash or a control character. Only the lowest bit that is set
-/// is exact; those above it may be wrong.
+/// Sets the high bit of each byte that is a quote, a backslash or a control character. Only the lowest set
+/// bit is reliable.
 #[inline]
-fn ends_string(bytes: [u8; 8]) -> u64 {
+fn string_end_bits(bytes: [u8; 8]) -> u64 {
     const ONES: u64 = 0x0101_0101_0101_0101;
     const HIGH: u64 = ONES << 7;
     let word = u64::from_le_bytes(bytes);

@@ -45,8 +45,8 @@ impl Editor<'_> {
         format!("{}: {value}", self.string_text(key, like))
     }
 
-    /// Puts `open` and `close` around a range; if the range begins a line, they get lines of their own, and what is
-    /// between them is indented.
+    /// Inserts `open` and `close` around a range. If the range begins a line, they get their own lines, and
+    /// the lines between them are indented.
     pub(super) fn enclose(&self, bytes: Range<usize>, open: &str, close: &str) -> Vec<Replacement> {
         let before = self.text(self.line_start(bytes.start)..bytes.start);
         if !before.trim().is_empty() || before.is_empty() && self.doc.syntax() != Syntax::Json {

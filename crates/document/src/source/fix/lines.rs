@@ -11,7 +11,7 @@ impl Editor<'_> {
         self.lines.line_at(self.document.offset + at).start.saturating_sub(self.document.offset)
     }
 
-    /// One past the last byte of the line that a byte is in, its break not included.
+    /// The end of the line that contains the byte `at`, without the line break.
     pub(super) fn line_end(&self, at: usize) -> usize {
         let end = self.lines.line_at(self.document.offset + at).end.saturating_sub(self.document.offset);
         end.min(self.source.len())

@@ -1,13 +1,13 @@
 //! A value made the only item of a list, and the only item of a list put in its place.
 
-use super::{Editor, Place, Replacement};
+use super::{EditTarget, Editor, Replacement};
 use crate::doc::{Value, ValueKind};
 
 impl<'d> Editor<'d> {
-    /// Makes a list with one item out of a value. `None` if it is a list, is not written, or would be read differently
+    /// Wraps a value in a list. Returns `None` if it is a list, is not written, or would be read differently
     /// in brackets.
-    pub(super) fn wrap_in_list(&self, place: Place<'d>) -> Option<Vec<Replacement>> {
-        let (value, bytes) = (place.value, Self::bytes(place.value));
+    pub(super) fn wrap_in_list(&self, target: EditTarget<'d>) -> Option<Vec<Replacement>> {
+        let (value, bytes) = (target.value, Self::bytes(target.value));
         if value.kind() == ValueKind::Object && !self.is_flow(value) {
             let (first, _) = value.members().next()?;
             let (last, of_last) = value.members().last()?;
@@ -25,8 +25,8 @@ impl<'d> Editor<'d> {
         }
         // Between brackets a comma ends a plain text.
         if is_plain
-            && self.written(value).contains([',', '[', ']', '{', '}'])
-            && !self.written(value).starts_with('"')
+            && self.source_text(value).contains([',', '[', ']', '{', '}'])
+            && !self.source_text(value).starts_with('"')
         {
             return None;
         }
@@ -34,8 +34,8 @@ impl<'d> Editor<'d> {
     }
 
     /// Replaces a list by its only item. `None` if it does not have exactly one, or if comments would be lost.
-    pub(super) fn unwrap_list(&self, place: Place<'d>) -> Option<Vec<Replacement>> {
-        let (list, item) = (place.value, place.value.at(0));
+    pub(super) fn unwrap_list(&self, target: EditTarget<'d>) -> Option<Vec<Replacement>> {
+        let (list, item) = (target.value, target.value.at(0));
         if list.kind() != ValueKind::Array || list.len() != 1 {
             return None;
         }
@@ -53,6 +53,6 @@ impl<'d> Editor<'d> {
     }
 
     fn is_shared(&self, value: Value<'_>) -> bool {
-        self.document.shared_values().has(value)
+        self.document.shared_values().is_shared(value)
     }
 }

@@ -1,28 +1,28 @@
 //! Members and items: removed, added, moved.
 
-use super::{Editor, Place, Replacement};
+use super::{EditTarget, Editor, Replacement};
 use crate::doc::{Value, ValueKind};
 use crate::finding::NewValue;
 
 impl<'d> Editor<'d> {
     /// Removes an item or a member. `None` if it is the only one of its container, or if it is not sure what to remove.
-    pub(super) fn remove(&self, place: Place<'d>) -> Option<Vec<Replacement>> {
-        if place.parent.len() < 2 {
+    pub(super) fn remove(&self, target: EditTarget<'d>) -> Option<Vec<Replacement>> {
+        if target.parent.len() < 2 {
             return None;
         }
-        let part = match place.key {
-            Some(key) => Self::bytes(key).start..self.member_end(key, place.value)?,
-            None => Self::bytes(place.value),
+        let part = match target.key {
+            Some(key) => Self::bytes(key).start..self.member_end(key, target.value)?,
+            None => Self::bytes(target.value),
         };
-        if self.is_flow(place.parent) {
+        if self.is_flow(target.parent) {
             let before =
-                place.parent.descendants().skip(1).map(Self::bytes).filter(|bytes| bytes.end <= part.start);
+                target.parent.descendants().skip(1).map(Self::bytes).filter(|bytes| bytes.end <= part.start);
             // The first one has no comma before it.
             return self.remove_flow(before.map(|bytes| bytes.end).max()?, part);
         }
-        match place.key {
-            Some(_) => self.remove_lines(part, place.value),
-            None => self.remove_lines(self.dash(place.value)?..part.end, place.value),
+        match target.key {
+            Some(_) => self.remove_lines(part, target.value),
+            None => self.remove_lines(self.dash(target.value)?..part.end, target.value),
         }
     }
 
@@ -34,12 +34,17 @@ impl<'d> Editor<'d> {
 
     /// Adds a member to an object: in block style after the first member, in brackets after the last one. `None` if the
     /// key exists.
-    pub(super) fn insert(&self, place: Place<'d>, key: &str, value: &NewValue) -> Option<Vec<Replacement>> {
-        let object = place.value;
+    pub(super) fn insert(
+        &self,
+        target: EditTarget<'d>,
+        key: &str,
+        value: &NewValue,
+    ) -> Option<Vec<Replacement>> {
+        let object = target.value;
         if object.kind() != ValueKind::Object || object.get(key).exists() {
             return None;
         }
-        let like = object.members().next().map_or("", |(key, _)| self.written(key));
+        let like = object.members().next().map_or("", |(key, _)| self.source_text(key));
         // Its value has no quotes to go by.
         let member = self.member_text(key, like, &self.scalar_text(value, ""));
         if self.is_flow(object) {
@@ -54,7 +59,7 @@ impl<'d> Editor<'d> {
 
     /// Moves a member to the end of another object, if both are in block style or both in brackets. `None` if the key
     /// exists there, or if it is the only member.
-    pub(super) fn move_member(&self, from: Place<'d>, into: Place<'d>) -> Option<Vec<Replacement>> {
+    pub(super) fn move_member(&self, from: EditTarget<'d>, into: EditTarget<'d>) -> Option<Vec<Replacement>> {
         let key = from.key?;
         let object = into.value;
         if object.kind() != ValueKind::Object || object.get(key.text()).exists() || from.parent.len() < 2 {

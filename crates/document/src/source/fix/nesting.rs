@@ -1,13 +1,18 @@
 //! Members put into an object of their own, and out of it: `exactly`, `basic`, `spec`.
 
-use super::{Editor, Place, Replacement};
+use super::{EditTarget, Editor, Replacement};
 use crate::doc::{Value, ValueKind};
 
 impl<'d> Editor<'d> {
-    /// Puts members into a new object that is the member `key`. `None` if `key` exists, or if the members do not
-    /// directly follow each other.
-    pub(super) fn nest(&self, place: Place<'d>, key: &str, members: &[Box<str>]) -> Option<Vec<Replacement>> {
-        let object = place.value;
+    /// Moves members into a new nested object with the key `key`. Returns `None` if `key` exists, or if the
+    /// members are not adjacent.
+    pub(super) fn nest(
+        &self,
+        target: EditTarget<'d>,
+        key: &str,
+        members: &[Box<str>],
+    ) -> Option<Vec<Replacement>> {
+        let object = target.value;
         if object.kind() != ValueKind::Object || object.get(key).exists() {
             return None;
         }
@@ -23,7 +28,7 @@ impl<'d> Editor<'d> {
         let (first_key, _) = moved.first()?;
         let (last_key, last_value) = moved.last()?;
         let part = Self::bytes(*first_key).start..self.member_end(*last_key, *last_value)?;
-        let name = self.string_text(key, self.written(*first_key));
+        let name = self.string_text(key, self.source_text(*first_key));
         if self.is_flow(object) {
             return Some(self.enclose(part, &format!("{name}: {{"), "}"));
         }
@@ -36,18 +41,18 @@ impl<'d> Editor<'d> {
     }
 
     /// Replaces an object by its members. `None` if one of their keys exists outside, or if comments would be lost.
-    pub(super) fn unnest(&self, place: Place<'d>) -> Option<Vec<Replacement>> {
-        let (key, object) = (place.key?, place.value);
+    pub(super) fn unnest(&self, target: EditTarget<'d>) -> Option<Vec<Replacement>> {
+        let (key, object) = (target.key?, target.value);
         let (first, _) = object.members().next()?;
         let (last, of_last) = object.members().last()?;
-        if object.members().any(|(name, _)| place.parent.get(name.text()).exists()) {
+        if object.members().any(|(name, _)| target.parent.get(name.text()).exists()) {
             return None;
         }
         let (start, inner, end) =
             (Self::bytes(key).start, Self::bytes(first).start, self.member_end(last, of_last)?);
         if self.is_flow(object) {
             let (head, tail) = (self.text(start..inner), self.text(end..Self::bytes(object).end));
-            if !self.is_flow(place.parent) || head.contains('#') || tail.contains('#') {
+            if !self.is_flow(target.parent) || head.contains('#') || tail.contains('#') {
                 return None;
             }
             return Some(vec![(start..inner, String::new()), (end..Self::bytes(object).end, String::new())]);
@@ -68,25 +73,25 @@ impl<'d> Editor<'d> {
         Some(out)
     }
 
-    /// Makes an object with the one member `name` out of a scalar: in braces, or on a line of its own where braces
-    /// would need quotes. `None` if the scalar is not on one line.
-    pub(super) fn wrap_in_object(&self, place: Place<'d>, name: &str) -> Option<Vec<Replacement>> {
-        let (value, bytes) = (place.value, Self::bytes(place.value));
+    /// Wraps a scalar in an object with the single member `name`: in braces, or on its own line if braces
+    /// would require quotes. Returns `None` if the scalar spans several lines.
+    pub(super) fn wrap_in_object(&self, target: EditTarget<'d>, name: &str) -> Option<Vec<Replacement>> {
+        let (value, bytes) = (target.value, Self::bytes(target.value));
         let is_scalar = matches!(value.kind(), ValueKind::String | ValueKind::Number | ValueKind::Bool);
         if bytes.is_empty() || !is_scalar || !self.is_one_line(value) {
             return None;
         }
-        let like = place.key.map_or("", |key| self.written(key));
+        let like = target.key.map_or("", |key| self.source_text(key));
         let name = self.string_text(name, like);
-        let written = self.written(value);
+        let written = self.source_text(value);
         let is_harmless =
             |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '.' | '-' | '_' | '/');
-        if written.starts_with(['"', '\'']) || written.chars().all(is_harmless) || self.is_flow(place.parent)
+        if written.starts_with(['"', '\'']) || written.chars().all(is_harmless) || self.is_flow(target.parent)
         {
             let open = format!("{{{name}: ");
             return Some(vec![(bytes.start..bytes.start, open), (bytes.end..bytes.end, "}".to_owned())]);
         }
-        let column = self.column(place.key?)? + 2;
+        let column = self.column(target.key?)? + 2;
         let line_break = self.line_break(bytes.start);
         let before = self.text(0..bytes.start).trim_end_matches(' ').len();
         Some(vec![(before..bytes.start, format!("{line_break}{}{name}: ", " ".repeat(column)))])

@@ -1,6 +1,6 @@
 //! Scalars and keys, written as their surroundings write them.
 
-use super::{Editor, Place, Replacement};
+use super::{EditTarget, Editor, Replacement};
 use crate::doc::{Syntax, Value, ValueKind};
 use crate::finding::NewValue;
 use crate::source::scalar::{self, ScalarValue};
@@ -8,27 +8,27 @@ use crate::source::scalar::{self, ScalarValue};
 impl Editor<'_> {
     /// Replaces a scalar or an empty container. `None` if it is on several lines, is not written, or has an anchor or a
     /// tag.
-    pub(super) fn set(&self, place: Place<'_>, new: &NewValue) -> Option<Vec<Replacement>> {
-        let written = self.written(place.value);
-        let is_container = matches!(place.value.kind(), ValueKind::Array | ValueKind::Object);
+    pub(super) fn set(&self, target: EditTarget<'_>, new: &NewValue) -> Option<Vec<Replacement>> {
+        let written = self.source_text(target.value);
+        let is_container = matches!(target.value.kind(), ValueKind::Array | ValueKind::Object);
         // A block scalar has no quotes to keep, and nothing is no text to replace.
         if written.is_empty()
             || written.starts_with(['&', '!'])
-            || !is_container && !self.is_one_line(place.value)
+            || !is_container && !self.is_one_line(target.value)
         {
             return None;
         }
-        if is_container && !(self.is_flow(place.value) && place.value.is_empty()) {
+        if is_container && !(self.is_flow(target.value) && target.value.is_empty()) {
             return None;
         }
-        Some(vec![(Self::bytes(place.value), self.scalar_text(new, written))])
+        Some(vec![(Self::bytes(target.value), self.scalar_text(new, written))])
     }
 
     /// Renames a key. `None` if the new one exists, or if the old one is not on one line.
-    pub(super) fn rename(&self, place: Place<'_>, to: &str) -> Option<Vec<Replacement>> {
-        let key = place.key?;
-        let written = self.written(key);
-        if written.is_empty() || written.contains('\n') || place.parent.get(to).exists() {
+    pub(super) fn rename(&self, target: EditTarget<'_>, to: &str) -> Option<Vec<Replacement>> {
+        let key = target.key?;
+        let written = self.source_text(key);
+        if written.is_empty() || written.contains('\n') || target.parent.get(to).exists() {
             return None;
         }
         Some(vec![(Self::bytes(key), self.string_text(to, written))])
@@ -57,7 +57,8 @@ impl Editor<'_> {
 
     /// True if the value is written on one line and is not a block scalar.
     pub(super) fn is_one_line(&self, value: Value<'_>) -> bool {
-        !self.written(value).contains(['\n', '\r']) && !self.follows_block_indicator(Self::bytes(value).start)
+        !self.source_text(value).contains(['\n', '\r'])
+            && !self.follows_block_indicator(Self::bytes(value).start)
     }
 
     /// True if the line before ends in `|` or `>`, with or without indicators and a comment: then this is the text of a

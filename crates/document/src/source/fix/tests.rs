@@ -4,7 +4,7 @@ use crate::field::{FieldPath, Path};
 use crate::finding::{Edit, Fix, NewValue};
 use crate::source::{Lines, apply, documents};
 
-/// `a.0.b` as a path.
+/// Parses a path such as `a.0.b`.
 fn path(text: &str) -> FieldPath {
     fn walk(parts: &[&str], at: &Path<'_>) -> FieldPath {
         match parts.split_first() {

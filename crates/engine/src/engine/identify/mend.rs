@@ -3,7 +3,7 @@
 //! A kind is corrected where one spelling is near. A version is replaced by the newest served one in which the object
 //! means the same: it decodes there as it is, or with its requests and devices in the shape of that version.
 
-use super::{kind_names_of, meant_group, removed_kind_advice, split_api_version};
+use super::{kind_names_of, probable_group, removed_kind_advice, split_api_version};
 use tollgate_api::conform::suggest::nearest;
 use tollgate_api::conform::{Schema, conform};
 use tollgate_api::fields;
@@ -12,7 +12,7 @@ use tollgate_document::doc::{NameSet, Value};
 use tollgate_document::field::Path;
 use tollgate_document::finding::{Edit, Fix};
 
-/// Larger objects are not converted: each served version takes one decoding.
+/// Maximum number of nodes of an object that is converted. Each served version takes one decoding.
 const MAX_NODES: usize = 20_000;
 
 /// Returns the fix that corrects `apiVersion` and `kind` of an object that is not served; `None` if there is not
@@ -23,7 +23,7 @@ pub(super) fn type_fix(object: Value<'_>, api_version: &str, kind: &str, profile
         return None;
     }
     let (written_group, written_version) = split_api_version(api_version);
-    let group = meant_group(written_group, kind);
+    let group = probable_group(written_group, kind);
     if removed_kind_advice(group, kind).is_some() {
         return None;
     }

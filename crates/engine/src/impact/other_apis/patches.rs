@@ -1,38 +1,38 @@
-//! What ResourceSlicePatches (draft r1 of KEP-5055) do to the taints of a device, step by step. Pure.
+//! Computes the taints of a device after ResourceSlicePatches (draft r1 of KEP-5055), step by step. Pure.
 //!
 //! "Taints are cumulative as long as the key and effect pairs are different", and those with the same key and effect
 //! get overwritten "using the same precedence as for attributes": a patch overrides the slice, a patch of higher
-//! priority overrides others, and at the same priority the older one wins (KEP-5027, `DevicePatch.priority`). So patches
-//! are applied to the slice one after the other, in ascending precedence.
+//! priority overrides others, and at the same priority the older one wins (KEP-5027, `DevicePatch.priority`). So
+//! patches are applied to the slice one after the other, in ascending precedence.
 //!
-//! Classes and CEL selectors of a filter are evaluated like those of a DeviceTaintRule (`selection`). If the state has no
-//! classes, a patch with a class is applied to every device that the names in its filter select, and its steps are
-//! marked as conditional. What it overwrites remains possible.
+//! Classes and CEL selectors of a filter are evaluated like those of a DeviceTaintRule (`selection`). If the state
+//! has no classes, a patch with a class is applied to every device that the names in its filter select, and its steps
+//! are marked as conditional. What it overwrites remains possible.
 
 use std::cmp::Ordering;
 use std::fmt;
 
 use crate::impact::read::cel_expressions;
 use crate::impact::record::{ClassCriteria, TaintPatch};
-use crate::impact::selection::{Answer, CompiledCriteria};
+use crate::impact::selection::{CompiledCriteria, SelectionResult};
 use crate::impact::snapshot::Snapshot;
 use tollgate_api::profile::{Profile, Version};
 use tollgate_api::view::{Device, SlicePatch, SliceSpec, Taint, TaintSelector};
 use tollgate_formats::gotime::{self, Timestamp};
 
-/// Where a taint comes from.
+/// The object that contains a taint: the slice or a patch.
 #[derive(Clone, Copy, Debug)]
 pub enum TaintOrigin<'d> {
-    /// The driver published it in the slice.
+    /// Published by the driver in the slice.
     Driver,
-    /// A ResourceSlicePatch adds it.
+    /// Added by this ResourceSlicePatch.
     Patch(PatchPrecedence<'d>),
 }
 
-/// What decides the precedence of a patch.
+/// The fields that determine the precedence of a patch.
 #[derive(Clone, Copy, Debug)]
 pub struct PatchPrecedence<'d> {
-    /// `metadata.name`
+    /// `metadata.name` of the patch.
     pub name: &'d str,
     /// `spec.devices.priority`; 0 if there is none.
     pub priority: i64,
@@ -42,15 +42,15 @@ pub struct PatchPrecedence<'d> {
     pub is_conditional: bool,
 }
 
-/// A taint and where it comes from.
+/// A taint and its origin.
 #[derive(Clone, Copy, Debug)]
 pub struct SourcedTaint<'d> {
     pub taint: Taint<'d>,
-    /// Where it comes from.
+    /// The object that contains the taint.
     pub source: TaintOrigin<'d>,
 }
 
-/// One taint that the driver or a patch applies to a device, and the taint that it replaces.
+/// A taint that the driver or a patch sets on a device, and the taint that it replaces.
 #[derive(Clone, Copy, Debug)]
 pub struct PatchStep<'d> {
     /// The taint that is applied.
@@ -64,13 +64,13 @@ pub struct PatchStep<'d> {
 pub struct PatchedDevice<'d> {
     pub driver: &'d str,
     pub pool: &'d str,
-    /// Its name.
+    /// Name of the device.
     pub device: &'d str,
     /// The taints it has in the end: each pair of key and effect once, in the order in which they came.
     pub taints: Vec<SourcedTaint<'d>>,
-    /// The taints that it has instead if the class or the selectors of a patch do not match.
+    /// The taints that the device has if the class or the selectors of a patch do not match.
     overwritten_if_selected: Vec<SourcedTaint<'d>>,
-    /// How the taints came about, in order, starting with those of the driver.
+    /// The steps that lead to the final taints, starting with those of the driver.
     pub steps: Vec<PatchStep<'d>>,
 }
 
@@ -78,7 +78,7 @@ pub struct PatchedDevice<'d> {
 #[derive(Debug)]
 pub struct PatchLayers<'d>(Vec<PatchLayer<'d>>);
 
-/// One patch, with the class and the expressions of its filter, if it has any.
+/// A patch, with the class and expressions of its filter, if any.
 #[derive(Debug)]
 struct PatchLayer<'d> {
     precedence: PatchPrecedence<'d>,
@@ -87,7 +87,7 @@ struct PatchLayer<'d> {
 }
 
 impl<'d> PatchLayers<'d> {
-    /// Prepares patches. Their classes are those of the snapshot.
+    /// Prepares patches. Classes are looked up in the snapshot.
     pub fn new(patches: &[SlicePatch<'d>], snapshot: &Snapshot, profile: &Profile) -> PatchLayers<'d> {
         let layer = |patch: &SlicePatch<'d>| {
             let criteria = class_criteria(*patch)
@@ -105,7 +105,8 @@ impl<'d> PatchLayers<'d> {
         self.0.iter().any(|layer| layer.precedence.name == patch && layer.precedence.is_conditional)
     }
 
-    /// Applies the patches to the devices of a slice, in ascending precedence. Devices that no patch selects are omitted.
+    /// Applies the patches to the devices of a slice, in ascending precedence. Devices that no patch selects
+    /// are omitted.
     pub fn apply(&self, slice: SliceSpec<'d>, version: Version) -> Vec<PatchedDevice<'d>> {
         apply_patches(slice, version, &self.0)
     }
@@ -160,7 +161,10 @@ impl PatchLayer<'_> {
         let fits = |wanted: Option<&str>, found: &str| wanted.is_none_or(|wanted| wanted == found);
         let matches = |criteria: &CompiledCriteria| {
             let attributes = device.body(version).rule_selector_device(slice.driver());
-            matches!(criteria.ask(attributes.as_ref()), Answer::Selected | Answer::Unknown)
+            matches!(
+                criteria.evaluate_device(attributes.as_ref()),
+                SelectionResult::Selected | SelectionResult::Unknown
+            )
         };
         fits(filter.driver(), slice.driver())
             && fits(filter.pool(), slice.pool().name())
@@ -188,7 +192,7 @@ impl<'d> PatchedDevice<'d> {
         self.steps.push(PatchStep { applied, overwritten });
     }
 
-    /// Returns the taints that it has if the classes and selectors of patches match, and those that it has if they do
+    /// Returns the taints of the device if the classes and selectors of patches match, and those if they do
     /// not.
     pub fn possible_taints(&self) -> impl Iterator<Item = &SourcedTaint<'d>> {
         self.taints.iter().chain(&self.overwritten_if_selected)
@@ -227,7 +231,7 @@ impl SourcedTaint<'_> {
 }
 
 impl<'d> PatchPrecedence<'d> {
-    /// Reads what decides the precedence of a patch.
+    /// Reads the fields that determine the precedence of a patch.
     fn of(patch: SlicePatch<'d>, is_conditional: bool) -> PatchPrecedence<'d> {
         PatchPrecedence {
             name: patch.metadata().name(),

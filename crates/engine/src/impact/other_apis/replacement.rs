@@ -26,24 +26,25 @@ const GROUP_LABELS: [&str; 2] = ["foundationdb.org/fdb-process-group-id", "fdb-i
 #[derive(Clone, Copy, Debug)]
 pub struct ReplacementInput<'a, 'd> {
     pub cluster: FoundationDbCluster<'d>,
-    /// What the operator has recorded: the status of the cluster, in the manifest or in the cluster state.
+    /// The status of the FoundationDB cluster as recorded by its operator, from the manifest or the cluster
+    /// state.
     pub status: Value<'d>,
-    /// Node objects.
+    /// The Node objects.
     pub nodes: &'a [Value<'d>],
     /// Pod objects, of any cluster.
     pub pods: &'a [Value<'d>],
-    /// The current time.
+    /// The time for which the result is computed.
     pub now: Timestamp,
-    /// Seconds that one replacement is assumed to take.
+    /// Assumed duration of one replacement in seconds.
     pub replacement_seconds: i64,
 }
 
 /// The condition that the operator sets on a process group.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Condition {
-    /// Its node is tainted, but not long enough to replace it.
+    /// The node is tainted, but not long enough for a replacement.
     NodeTaintDetected,
-    /// Its node has been tainted for longer than configured.
+    /// The node has been tainted for longer than the configured duration.
     NodeTaintReplacing,
 }
 
@@ -60,22 +61,22 @@ impl Condition {
 /// A process group whose node has a taint that the cluster acts on.
 #[derive(Clone, Debug)]
 pub struct ProcessGroup<'d> {
-    /// Its id; the name of the pod if that has no label.
+    /// ID of the process group; the name of the pod if it has no such label.
     pub id: &'d str,
     pub pod: &'d str,
-    /// The node of the pod.
+    /// Name of the pod's node.
     pub node: &'d str,
-    /// Its condition now.
+    /// The current condition of the process group.
     pub condition: Condition,
-    /// The taint that is first to have it replaced.
+    /// The taint that causes the earliest replacement.
     pub taint: Taint<'d>,
-    /// The key of the option that holds for the taint, and its duration.
+    /// The key of the matching option, and its duration in seconds.
     pub option: (&'d str, i64),
-    /// When the taint was added or, if the node does not say, detected.
+    /// The time at which the taint was added or, if the node does not state it, detected.
     pub detected: Timestamp,
-    /// When it is marked for replacement; `None` for never.
+    /// The time at which the process group is marked for replacement; `None` if never.
     pub replacing: Option<Timestamp>,
-    /// When it is replaced at the earliest; `None` for never.
+    /// The earliest time of the replacement; `None` if never.
     pub replaced: Option<Timestamp>,
     /// True if it has to wait until another replacement is done.
     pub waits: bool,
@@ -86,14 +87,14 @@ pub struct ProcessGroup<'d> {
 pub struct Forecast<'d> {
     /// Process groups on tainted nodes, in the order in which they are replaced.
     pub groups: Vec<ProcessGroup<'d>>,
-    /// Notes for the reader.
+    /// Notes for the user.
     pub notes: Vec<String>,
 }
 
 /// Returns which process groups are on tainted nodes, and when they are replaced.
 pub fn forecast_replacements<'d>(input: ReplacementInput<'_, 'd>) -> Forecast<'d> {
     let mut forecast = Forecast::default();
-    let [way, ..] = FoundationDbCluster::WAYS;
+    let [way, ..] = FoundationDbCluster::REPLACEMENT_PATHS;
     let replacements = input.cluster.replacements(way).unwrap_or(Replacements::of(Value::absent()));
     let options = replacements.taint_replacement_options();
     if options.is_empty() {
@@ -116,7 +117,7 @@ pub fn forecast_replacements<'d>(input: ReplacementInput<'_, 'd>) -> Forecast<'d
     forecast
 }
 
-/// True if the pod's labels and namespace are those of the FoundationDB cluster.
+/// True if the labels and namespace of the pod belong to the FoundationDB cluster.
 fn belongs_to(cluster: FoundationDbCluster<'_>, pod: Value<'_>) -> bool {
     let (metadata, own) = (ObjectMeta::of(pod.get("metadata")), cluster.metadata());
     let wanted = cluster.json().get("spec").get("labels").get("matchLabels");

@@ -24,7 +24,7 @@ pub(in crate::policy) fn conjuncts(expression: &str) -> Option<BTreeSet<String>>
     Some(parts)
 }
 
-/// Writes expressions.
+/// Writes an expression in canonical form.
 #[derive(Default)]
 struct Writer {
     /// Loop variables in scope, the innermost last.

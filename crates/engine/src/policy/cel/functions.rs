@@ -13,7 +13,9 @@ use std::cmp::Ordering;
 
 use ::cel::common::ast::operators;
 use ::cel::common::functions::Function;
-use ::cel::common::types::{CelBool, CelBytes, CelInt, CelOptional, CelString, DYN_TYPE, INT_TYPE, Kind};
+use ::cel::common::types::{
+    CelBool, CelBytes, CelInt, CelMap, CelOptional, CelString, DYN_TYPE, INT_TYPE, Kind,
+};
 use ::cel::common::value::{Builtin, BuiltinRef, CowVal, Val};
 use ::cel::{Env, ExecutionError, extensions};
 
@@ -23,14 +25,19 @@ use super::tree::{List, Map};
 
 /// Charges for an iteration of a loop; false if the budget is exhausted.
 pub(super) const CHARGE_ITERATION: &str = "__tick";
-/// Charges so many steps, and for copying its second argument, and returns that.
+/// Internal function that charges a number of steps and the cost of copying its second argument, and returns
+/// that argument.
 pub(super) const CHARGE_ITEM: &str = "__turn";
 /// Charges for an operand by its size and returns it.
 pub(super) const CHARGE_OPERAND: &str = "__operand";
 /// Charges for formatting an operand with everything in it, and returns it.
 pub(super) const CHARGE_DEEP: &str = "__whole";
-/// Makes a list or a map of the interpreter one that is shared, not copied.
+/// Internal function that converts a list or map of the interpreter into one that is shared instead of
+/// copied.
 pub(super) const SHARE: &str = "__share";
+
+/// Returns a value that can have fields as it is, and an empty map for every other value.
+pub(super) const FIELDS: &str = "__fields";
 
 /// Nesting of values that are compared or formatted, so that no recursion can overflow the stack.
 const MAX_DEPTH: u64 = 200;
@@ -57,7 +64,7 @@ pub(super) const OPERATORS: &[(&str, &str, Function)] = &[
 
 type CelResult<'b, 'v> = Result<CowVal<'b, 'v>, ExecutionError>;
 
-/// The environment.
+/// The CEL environment with all functions.
 pub(super) fn env() -> Env {
     let mut env = Env::stdlib();
     // No name is declared twice: they are generated, or the extension is added once.
@@ -69,6 +76,7 @@ pub(super) fn env() -> Env {
         library::add(&mut env),
         env.add_overload(CHARGE_DEEP, CHARGE_DEEP, vec![DYN_TYPE], charge_deep),
         env.add_overload(SHARE, SHARE, vec![DYN_TYPE], share),
+        env.add_overload(FIELDS, FIELDS, vec![DYN_TYPE], fields),
     ];
     debug_assert!(added.iter().all(Result::is_ok));
     for (_, ours, function) in OPERATORS {
@@ -144,6 +152,17 @@ fn share<'b, 'v>(mut arguments: Vec<CowVal<'b, 'v>>) -> CelResult<'b, 'v> {
         Some(Builtin::Map(map)) => Ok(CowVal::owned(Map::made(map))),
         _ => Err(budget_exhausted()),
     }
+}
+
+/// In an API server, null and texts have no fields, which is not an error: `has(oldObject.spec)` is false for a new
+/// object. The fields of a list are one.
+fn fields<'b, 'v>(mut arguments: Vec<CowVal<'b, 'v>>) -> CelResult<'b, 'v> {
+    let value = arguments.pop().ok_or_else(budget_exhausted)?;
+    if value.get_type().kind() == Kind::List {
+        return Err(ExecutionError::function_error("has", "a list has no fields"));
+    }
+    let has_fields = value.as_indexer().is_some() || value.downcast_ref::<CelOptional<'_>>().is_some();
+    Ok(if has_fields { value } else { CowVal::owned(Map::made(CelMap::default())) })
 }
 
 /// The cost of reading a value once.
@@ -225,7 +244,7 @@ arithmetic!(multiply, operators::MULTIPLY, as_multiplier, mul);
 arithmetic!(divide, operators::DIVIDE, as_divider, div);
 arithmetic!(modulo, operators::MODULO, as_modder, modulo);
 
-/// What is looked up is charged for here. A list charges for each comparison, a map for the lookup.
+/// Implements `in`. A list is charged for each comparison, a map for one lookup.
 fn is_in<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> CelResult<'b, 'v> {
     let [item, container] = arguments.as_slice() else { return Err(budget_exhausted()) };
     let (item, container) = (item.as_ref(), container.as_ref());

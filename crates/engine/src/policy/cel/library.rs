@@ -6,13 +6,10 @@
 //!
 //! Invariant: the work of every function is bounded by the steps it charges.
 
+mod kubernetes;
 pub(super) mod lists;
-pub(super) mod network;
 pub(super) mod patterns;
-pub(super) mod quantity;
-pub(super) mod semver;
 pub(super) mod strings;
-pub(super) mod time;
 
 #[cfg(test)]
 mod tests;
@@ -34,73 +31,22 @@ const VALUE_COST: u64 = 4;
 pub(super) const QUALIFIED_FUNCTIONS: &[&str] =
     &["sets.contains", "sets.equivalent", "sets.intersects", "ip.isCanonical", "strings.quote"];
 
-/// Checks a string literal; the error says why it is invalid.
-type Check = fn(&str) -> Result<(), String>;
-
-/// Functions whose string literals are checked when the policy is loaded.
-pub(super) const CHECKED_LITERALS: &[(&str, Check)] = &[
-    ("matches", patterns::check),
-    ("find", patterns::check),
-    ("findAll", patterns::check),
-    ("quantity", |text| quantity::CelQuantity::read(text).map(drop)),
-    ("semver", |text| semver::CelSemver::read(text).map(drop)),
-    ("ip", |text| network::CelIp::read(text).map(drop)),
-    ("cidr", |text| network::CelCidr::read(text).map(drop)),
-];
+/// Checks the string literal that a function is called with. The error explains why it is invalid.
+pub(super) fn check_literal(function: &str, text: &str) -> Result<(), String> {
+    match function {
+        "matches" | "find" | "findAll" => patterns::check(text),
+        "quantity" | "semver" | "ip" | "cidr" => kubernetes::check_literal(function, text),
+        _ if function.starts_with("get") => kubernetes::check_zone(function, text),
+        _ => Ok(()),
+    }
+}
 
 /// Declares all functions.
 pub(super) fn add(env: &mut Env) -> Result<(), DeclarationError> {
+    kubernetes::add(env)?;
     lists::add(env)?;
-    network::add(env)?;
     patterns::add(env)?;
-    quantity::add(env)?;
-    semver::add(env)?;
-    strings::add(env)?;
-    time::add(env)
-}
-
-/// Implements `Val` for a type; the rest are capabilities, as methods of `Val`.
-macro_rules! cel_type {
-    ($rust:ident, $constant:ident, $name:literal; $($capabilities:tt)*) => {
-        pub(super) const $constant: ::cel::common::types::Type =
-            ::cel::common::types::Type::new_unspecified_type($name);
-
-        impl ::cel::common::value::Val for $rust {
-            fn get_type(&self) -> &::cel::common::types::Type {
-                <Self as ::cel::common::value::Val>::cel_type()
-            }
-
-            fn cel_type() -> &'static ::cel::common::types::Type {
-                static TYPE: ::cel::common::types::Type = $constant;
-                &TYPE
-            }
-
-            fn equals(&self, other: &dyn ::cel::common::value::Val) -> bool {
-                other.downcast_ref::<$rust>().is_some_and(|other| self == other)
-            }
-
-            fn clone_as_boxed<'v>(&self) -> Box<dyn ::cel::common::value::Val + 'v>
-            where
-                Self: 'v,
-            {
-                Box::new(self.clone())
-            }
-
-            fn as_any(&self) -> Option<&dyn std::any::Any> {
-                Some(self)
-            }
-
-            $($capabilities)*
-        }
-
-        impl ::cel::common::value::StaticVal for $rust {}
-    };
-}
-use cel_type;
-
-/// Charges for creating or comparing one value.
-fn charge_value() -> Result<(), ExecutionError> {
-    charge_steps(VALUE_COST)
+    strings::add(env)
 }
 
 fn charge_steps(count: u64) -> Result<(), ExecutionError> {

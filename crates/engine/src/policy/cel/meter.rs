@@ -11,7 +11,7 @@ pub(super) const MAX_EVALUATION_STEPS: u64 = 100_000;
 /// Steps of all evaluations of one request: at most 50 milliseconds.
 pub(super) const MAX_REQUEST_STEPS: u64 = 200_000;
 
-/// Why an evaluation has no result, whatever the expression makes of it.
+/// Why an evaluation was stopped without a result.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Stop {
     Steps,
@@ -23,7 +23,7 @@ thread_local! {
     static STOPPED: Cell<Option<Stop>> = const { Cell::new(None) };
 }
 
-/// Starts an evaluation with that many steps.
+/// Starts an evaluation with this number of steps.
 pub(super) fn start(steps: u64) {
     STEPS_LEFT.set(steps);
     STOPPED.set(None);
@@ -52,7 +52,7 @@ pub(super) fn refuse_depth() {
     STOPPED.set(STOPPED.get().or(Some(Stop::Depth)));
 }
 
-/// Why the evaluation was stopped, if it was.
+/// The reason why the evaluation was stopped, if it was.
 pub(super) fn stopped() -> Option<&'static str> {
     STOPPED.get().map(|stop| match stop {
         Stop::Steps => "exceeds the step limit",

@@ -13,14 +13,16 @@ use std::collections::BTreeSet;
 use ::cel::IdedExpr;
 use ::cel::common::ast::{CallExpr, ComprehensionExpr, EntryExpr, Expr, ListExpr, LiteralValue, operators};
 
-use super::functions::{CHARGE_DEEP, CHARGE_ITEM, CHARGE_ITERATION, CHARGE_OPERAND, OPERATORS, SHARE};
+use super::functions::{
+    CHARGE_DEEP, CHARGE_ITEM, CHARGE_ITERATION, CHARGE_OPERAND, FIELDS, OPERATORS, SHARE,
+};
 use super::library::patterns::{COMPUTED_FUNCTIONS, FIXED_FUNCTIONS};
 use super::library::strings::REPLACED;
-use super::library::{CHECKED_LITERALS, QUALIFIED_FUNCTIONS};
+use super::library::{QUALIFIED_FUNCTIONS, check_literal};
 
-/// Steps for an element of a list beyond those of its nodes: it is kept.
+/// Steps for storing an element of a list, in addition to its nodes.
 const ELEMENT_COST: i64 = 3;
-/// Steps for an entry of a map beyond those of its nodes: it is kept.
+/// Steps for storing an entry of a map, in addition to its nodes.
 const ENTRY_COST: i64 = 10;
 
 /// The state of a rewrite.
@@ -33,9 +35,9 @@ pub(super) struct Rewriter {
     /// Nodes around the current one, and the most there were.
     depth: u32,
     pub(super) deepest: u32,
-    /// Why the expression is refused.
+    /// The reason why the expression is rejected.
     pub(super) refused: Option<String>,
-    /// It uses `namespaceObject`.
+    /// True if the expression uses `namespaceObject`.
     pub(super) needs_namespace: bool,
     /// The names of fields, and the texts, that it contains.
     pub(super) names: BTreeSet<String>,
@@ -82,7 +84,8 @@ impl Rewriter {
             }
             Expr::Select(mut select) => {
                 self.names.insert(select.field.clone());
-                *select.operand = self.rewrite_expr(std::mem::take(&mut select.operand));
+                let operand = self.rewrite_expr(std::mem::take(&mut select.operand));
+                *select.operand = if select.test { function_call(FIELDS, vec![operand]) } else { operand };
                 Expr::Select(select)
             }
             Expr::Struct(made) => {
@@ -125,6 +128,7 @@ impl Rewriter {
     fn call(&mut self, mut call: CallExpr) -> Expr {
         let is_named = call.func_name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
             && call.func_name.bytes().any(|byte| byte.is_ascii_alphanumeric());
+        self.refuse_macro(&call);
         self.qualify(&mut call);
         let writes = call.func_name == "format";
         let arguments = std::mem::take(&mut call.args);
@@ -170,6 +174,19 @@ impl Rewriter {
         Expr::Call(call)
     }
 
+    /// Refuses macros that the interpreter does not have: it would look for their variables.
+    fn refuse_macro(&mut self, call: &CallExpr) {
+        let Some(target) = &call.target else { return };
+        let (name, count) = (call.func_name.as_str(), call.args.len());
+        if matches!((name, count), ("all" | "exists" | "exists_one" | "existsOne", 3))
+            || matches!(name, "transformList" | "transformMap" | "transformMapEntry")
+        {
+            self.refuse(format!("`{name}` with two variables is not supported"));
+        } else if name == "bind" && matches!(&target.expr, Expr::Ident(library) if library == "cel") {
+            self.refuse("`cel.bind` is not supported".to_owned());
+        }
+    }
+
     /// `sets.contains(a, b)`: the target is part of the name.
     fn qualify(&mut self, call: &mut CallExpr) {
         let Some(Expr::Ident(library)) = call.target.as_ref().map(|target| &target.expr) else { return };
@@ -183,13 +200,10 @@ impl Rewriter {
 
     /// Checks the literal argument of a function such as `duration`.
     fn check_literal(&mut self, call: &CallExpr) {
-        let Some((_, check)) = CHECKED_LITERALS.iter().find(|(name, _)| *name == call.func_name) else {
-            return;
-        };
         // `a.matches(b)`, but `matches(a, b)`.
         let place = usize::from(call.target.is_none() && call.args.len() == 2);
         if let Some(Expr::Literal(LiteralValue::String(text))) = call.args.get(place).map(|text| &text.expr)
-            && let Err(reason) = check(text.inner())
+            && let Err(reason) = check_literal(&call.func_name, text.inner())
         {
             self.refuse(reason);
         }
@@ -248,7 +262,8 @@ impl Rewriter {
     }
 }
 
-/// Makes `cond ? accu + [x] : accu` charge in its condition, `accu + [x]` in its item, anything else around it.
+/// Adds the charge inside an expression: in the condition of `cond ? accu + [x] : accu`, in the item of `accu
+/// + [x]`, and around any other expression.
 fn charge_inside(step: IdedExpr, cost: i64) -> IdedExpr {
     let IdedExpr { id, expr: Expr::Call(mut call) } = step else { return charge_item(cost, step) };
     if call.func_name == operators::CONDITIONAL {
@@ -304,7 +319,7 @@ fn set_item_cost(item: &mut IdedExpr, cost: i64) {
     }
 }
 
-/// Makes the list or map that an expression makes one that is shared when it is copied.
+/// Wraps an expression that creates a list or map, so that copies of the result share it.
 fn share(id: u64, made: Expr) -> Expr {
     Expr::Call(CallExpr {
         func_name: SHARE.to_owned(),
@@ -313,7 +328,7 @@ fn share(id: u64, made: Expr) -> Expr {
     })
 }
 
-/// Steps for reading a literal beyond that of its node.
+/// Steps for reading a literal, in addition to its node.
 fn literal_cost(literal: &LiteralValue) -> i64 {
     let length = match literal {
         LiteralValue::String(text) => text.inner().len(),

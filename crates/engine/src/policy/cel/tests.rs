@@ -1,4 +1,4 @@
-//! What expressions mean, and that none can stall.
+//! Tests the results of expressions, and that no expression can stall.
 #![expect(clippy::disallowed_methods, reason = "measures how soon a hostile expression is stopped")]
 #![expect(clippy::disallowed_macros, reason = "numbers for people, with --nocapture")]
 
@@ -13,7 +13,7 @@ use tollgate_document::doc::{self, Value};
 const OBJECT: &str = r#"{"metadata":{"name":"c","labels":{"a":"b"}},"spec":{"count":3,"share":0.5,"on":true,"none":null,
 "requests":[{"name":"x","tolerations":[{"key":"k/1"},{"key":"k/2"}]},{"name":"y"}],"names":["x","y"],"numbers":[1,2]}}"#;
 
-/// The program of a condition, or the first fault.
+/// Compiles a condition. Returns the first error if it is invalid.
 pub(super) fn compiled(expression: &str) -> Result<Program, String> {
     let compiled = Program::compile(expression, Target::Condition);
     compiled.map(|(program, _)| program).map_err(|faults| faults[0].message.clone())
@@ -34,6 +34,8 @@ fn json_is_what_it_looks_like() {
         "object.spec.count == 3.0 && object.spec.share < object.spec.count",
         "object.spec.on && object.spec.none == null && oldObject == null",
         "has(object.spec.count) && !has(object.spec.nothing)",
+        // As in an API server: whatever has no fields does not have this one.
+        "!has(oldObject.spec) && !has(object.spec.none.a) && !has(object.spec.count.a) && !has(object.metadata.name.a)",
         "object.metadata.labels['a'] == 'b' && 'a' in object.metadata.labels && !('b' in object.metadata.labels)",
         "object.spec.names == ['x', 'y'] && ['x', 'y'] == object.spec.names",
         "object.spec.numbers == [1, 2] && [1, 2] == object.spec.numbers && object.spec.numbers != [2, 1]",
@@ -55,6 +57,7 @@ fn json_is_what_it_looks_like() {
         "(object.spec.names + ['z']).size() == 3 && (['z'] + object.spec.names).size() == 3",
         "object.spec.names.join('-') == 'x-y' && object.spec.names.join() == 'xy'",
         "'a.b.c'.replace('.', '/') == 'a/b/c' && 'a,b'.split(',') == ['a', 'b']",
+        "'a.b.c'.replace('.', '/', 1) == 'a/b.c' && 'a'.replace('a', 'b', 0) == 'a' && 'aa'.replace('a', 'b', -1) == 'bb'",
         "object.metadata.name.matches('^[a-c]$') && matches('abc', 'b') && !'abc'.matches('^b')",
         "object.spec.?nothing.orValue(7) == 7 && object.?spec.count.orValue(7) == 3",
         "object.spec.requests[1].name == 'y' && size('héllo') == 5",
@@ -74,6 +77,15 @@ fn what_cannot_be_evaluated_says_why() {
         ("object.spec.names[7] == 'x'", "Index out of bounds"),
         ("object.spec.count + 'a' == 'a'", "nsupported"),
         ("'a'.matches(object.metadata.name + '(')", "is not a valid regular expression"),
+        ("has(object.spec.names.a)", "a list has no fields"),
+        // These are refused when the policy is loaded, so that they do not deny every request.
+        ("object.metadata.labels.all(k, v, v == 'b')", "`all` with two variables is not supported"),
+        ("object.metadata.labels.transformList(k, v, k + v) == []", "`transformList` with two variables"),
+        ("cel.bind(x, 1, x == 1)", "`cel.bind` is not supported"),
+        (
+            "timestamp('2026-01-01T00:00:00Z').getHours('Europe/Berlin') == 1",
+            "time zone \"Europe/Berlin\" is not supported",
+        ),
     ];
     for (expression, reason) in table {
         let error = holds(expression, OBJECT).unwrap_err();

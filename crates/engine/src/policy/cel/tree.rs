@@ -28,7 +28,7 @@ const ITEM_COST: u64 = 2;
 /// Steps for making values of a member of a JSON object and sorting it in.
 const MEMBER_COST: u64 = 4;
 
-/// One value.
+/// A JSON value for the interpreter.
 #[derive(Clone, Debug)]
 pub(super) enum JsonVal<'d> {
     Null(CelNull),
@@ -40,14 +40,14 @@ pub(super) enum JsonVal<'d> {
     Map(Map<'d>),
 }
 
-/// A list.
+/// A list of values.
 #[derive(Clone, Debug)]
 pub(super) enum List<'d> {
     Json { list: Value<'d>, items: OnceLock<Arc<Vec<JsonVal<'d>>>> },
     Made(Arc<Made<CelList<'d>>>),
 }
 
-/// A map.
+/// A map of values.
 #[derive(Clone, Debug)]
 pub(super) enum Map<'d> {
     Json { object: Value<'d>, members: OnceLock<Arc<Vec<Member<'d>>>> },
@@ -164,7 +164,7 @@ fn members<'b, 'd>(object: Value<'d>, made: &'b OnceLock<Arc<Vec<Member<'d>>>>) 
     made.get().map_or(&[], |members| members.as_slice())
 }
 
-/// What lists and maps have in common as values of the interpreter.
+/// Methods that lists and maps share as values of the interpreter.
 macro_rules! container_methods {
     ($cel_type:expr) => {
         fn get_type(&self) -> &Type {
@@ -414,7 +414,7 @@ impl Zeroer for Map<'_> {
     }
 }
 
-/// Iterator over items.
+/// Iterates over the items of a list.
 struct Items<'b, 'd>(std::slice::Iter<'b, JsonVal<'d>>);
 
 impl<'b, 'd: 'v, 'v> traits::Iterator<'b, 'v> for Items<'b, 'd> {
@@ -423,7 +423,7 @@ impl<'b, 'd: 'v, 'v> traits::Iterator<'b, 'v> for Items<'b, 'd> {
     }
 }
 
-/// Iterator over keys.
+/// Iterates over the keys of a map.
 struct Keys<'b, 'd>(std::slice::Iter<'b, Member<'d>>);
 
 impl<'b, 'd: 'v, 'v> traits::Iterator<'b, 'v> for Keys<'b, 'd> {

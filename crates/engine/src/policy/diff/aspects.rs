@@ -1,6 +1,6 @@
-//! What requests contain, as far as policies look at it: representative contents, asked of the policies of both sets.
+//! Aspects of requests that policies restrict: sample values, evaluated with the policies of both sets.
 //!
-//! Each kind of policy has an [`Aspect`] beside its check. Not here: where and when policies apply.
+//! Each kind of policy implements [`Aspect`] beside its check. The scope of policies is handled elsewhere.
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,11 +19,11 @@ use tollgate_api::profile::ApiKind;
 use tollgate_document::doc::Value;
 use tollgate_formats::gotime::Timestamp;
 
-/// Most differences of one kind that are described for one combination of policies.
+/// Maximum number of differences of one kind that are described for one combination of policies.
 const MAX_DESCRIBED: usize = 8;
 
-/// The circumstances of requests.
-pub(in crate::policy) struct Scene<'c> {
+/// The context of sample requests: object kind, namespace, user and time.
+pub(in crate::policy) struct Circumstances<'c> {
     pub(in crate::policy) kind: ApiKind,
     pub(in crate::policy) operation: Operation,
     pub(in crate::policy) user: Value<'c>,
@@ -31,9 +31,14 @@ pub(in crate::policy) struct Scene<'c> {
     incomplete: Cell<bool>,
 }
 
-impl<'c> Scene<'c> {
-    pub(super) fn new(kind: ApiKind, operation: Operation, user: Value<'c>, now: Timestamp) -> Scene<'c> {
-        Scene { kind, operation, user, now, incomplete: Cell::new(false) }
+impl<'c> Circumstances<'c> {
+    pub(super) fn new(
+        kind: ApiKind,
+        operation: Operation,
+        user: Value<'c>,
+        now: Timestamp,
+    ) -> Circumstances<'c> {
+        Circumstances { kind, operation, user, now, incomplete: Cell::new(false) }
     }
 
     /// True if there were too many representatives.
@@ -42,42 +47,43 @@ impl<'c> Scene<'c> {
     }
 }
 
-/// One thing that policies look at in requests.
+/// A property of requests that policies restrict, such as tolerations. Two policy sets are compared aspect by
+/// aspect.
 pub(in crate::policy) trait Aspect<'s>: Sized {
-    /// A representative of what requests contain.
-    type Probe: Clone;
+    /// A sample value of this aspect.
+    type Sample: Clone;
 
-    /// Representatives of everything that these policies can tell apart.
-    fn probes(policies: &[MatchedPolicy<'s>], scene: &Scene<'_>) -> Vec<Self::Probe>;
+    /// Returns sample values that cover every distinction that these policies make.
+    fn samples(policies: &[MatchedPolicy<'s>], circumstances: &Circumstances<'_>) -> Vec<Self::Sample>;
 
-    /// What these policies say.
-    fn of(policies: &[MatchedPolicy<'s>], scene: &Scene<'_>) -> Self;
+    /// Collects the rules of these policies for this aspect.
+    fn of(policies: &[MatchedPolicy<'s>], circumstances: &Circumstances<'_>) -> Self;
 
-    /// The level at which the policies report it; `None` if they allow it.
-    fn level(&self, probe: &Self::Probe) -> Option<Level>;
+    /// The level at which the policies report the sample; `None` if they allow it.
+    fn level(&self, sample: &Self::Sample) -> Option<Level>;
 
-    fn describe(probe: &Self::Probe) -> String;
+    fn describe(sample: &Self::Sample) -> String;
 
-    /// For what is compared by its text only: what it is about. Where one text replaces another one, the effect is not
-    /// known.
-    fn slot(_: &Self::Probe) -> Option<String> {
+    /// The subject of a sample that is compared only by its text. If one text replaces another, the effect is
+    /// unknown.
+    fn slot(_: &Self::Sample) -> Option<String> {
         None
     }
 
-    /// The representatives that say most to a reader, of those with the same difference.
-    fn most_telling(probes: Vec<Self::Probe>) -> Vec<Self::Probe> {
-        probes
+    /// Selects the most informative samples among those with the same difference.
+    fn most_informative(samples: Vec<Self::Sample>) -> Vec<Self::Sample> {
+        samples
     }
 
-    /// The word for what happens.
+    /// The word for the result at this level.
     fn word(level: Option<Level>) -> &'static str {
         word(level)
     }
 }
 
-/// A difference, wherever it is found.
+/// A difference between two sets of policies, independent of where it occurs.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(super) struct Found {
+pub(super) struct FoundDifference {
     pub(super) effect: Effect,
     pub(super) what: String,
     pub(super) before: &'static str,
@@ -86,22 +92,22 @@ pub(super) struct Found {
 
 const CANNOT_EVALUATE: &str = "requests to which the policy applies, if it cannot be evaluated";
 
-impl Found {
-    /// The same difference, if it is not known whether such requests exist.
-    pub(super) fn uncertain(self) -> Found {
-        Found { effect: Effect::Unknown, ..self }
+impl FoundDifference {
+    /// Marks the difference as uncertain, because such requests may not exist.
+    pub(super) fn uncertain(self) -> FoundDifference {
+        FoundDifference { effect: Effect::Unknown, ..self }
     }
 
-    /// The difference that another `failurePolicy` makes; true is `Ignore`.
-    pub(super) fn failure_policy(before: bool, after: bool) -> Found {
+    /// The difference between two values of `failurePolicy`, where true means `Ignore`.
+    pub(super) fn failure_policy(before: bool, after: bool) -> FoundDifference {
         let word = |ignores: bool| if ignores { "allowed" } else { "refused" };
         let effect = if after { Effect::Wider } else { Effect::Stricter };
-        Found { effect, what: CANNOT_EVALUATE.to_owned(), before: word(before), after: word(after) }
+        FoundDifference { effect, what: CANNOT_EVALUATE.to_owned(), before: word(before), after: word(after) }
     }
 
     /// True if it is about expressions that cannot be evaluated.
     pub(super) fn is_failure(&self) -> bool {
-        self.what.starts_with(super::expressions::FAILURE)
+        self.what.starts_with(super::expressions::FAILED_EXPRESSION)
     }
 }
 
@@ -110,10 +116,10 @@ impl Found {
 pub(super) fn compare<'s>(
     before: &[MatchedPolicy<'s>],
     after: &[MatchedPolicy<'s>],
-    scene: &Scene<'_>,
+    circumstances: &Circumstances<'_>,
     changed: &BTreeSet<String>,
-) -> Vec<(Found, Vec<String>)> {
-    let sides = Sides { before, after, scene, changed };
+) -> Vec<(FoundDifference, Vec<String>)> {
+    let sides = ComparedSets { before, after, circumstances, changed };
     let mut found = Vec::new();
     sides.compare::<AllowedTolerations<'s>>(&mut found);
     sides.compare::<AddedTolerations<'s>>(&mut found);
@@ -125,55 +131,55 @@ pub(super) fn compare<'s>(
     found
 }
 
-/// Two groups of policies that apply to the same requests.
-struct Sides<'c, 's> {
+/// The policies of both sets that apply to the same requests.
+struct ComparedSets<'c, 's> {
     before: &'c [MatchedPolicy<'s>],
     after: &'c [MatchedPolicy<'s>],
-    scene: &'c Scene<'c>,
+    circumstances: &'c Circumstances<'c>,
     changed: &'c BTreeSet<String>,
 }
 
-impl<'s> Sides<'_, 's> {
-    fn compare<A: Aspect<'s>>(&self, found: &mut Vec<(Found, Vec<String>)>) {
+impl<'s> ComparedSets<'_, 's> {
+    fn compare<A: Aspect<'s>>(&self, found: &mut Vec<(FoundDifference, Vec<String>)>) {
         let both: Vec<MatchedPolicy<'s>> = self.before.iter().chain(self.after).copied().collect();
-        let (old, new) = (A::of(self.before, self.scene), A::of(self.after, self.scene));
-        let mut by_levels: BTreeMap<_, Vec<A::Probe>> = BTreeMap::new();
+        let (old, new) = (A::of(self.before, self.circumstances), A::of(self.after, self.circumstances));
+        let mut by_levels: BTreeMap<_, Vec<A::Sample>> = BTreeMap::new();
         let mut differing = Vec::new();
         // For each slot, whether something was added to it and removed from it.
         let mut slots: BTreeMap<String, (bool, bool)> = BTreeMap::new();
-        for probe in A::probes(&both, self.scene) {
-            let levels = (old.level(&probe), new.level(&probe));
+        for sample in A::samples(&both, self.circumstances) {
+            let levels = (old.level(&sample), new.level(&sample));
             if levels.0 == levels.1 {
                 continue;
             }
-            if let Some(slot) = A::slot(&probe) {
+            if let Some(slot) = A::slot(&sample) {
                 let (added, removed) = slots.entry(slot).or_default();
                 *added |= levels.0.is_none();
                 *removed |= levels.1.is_none();
             }
-            differing.push((levels, probe));
+            differing.push((levels, sample));
         }
-        for ((before, after), probe) in differing {
-            let is_replaced = A::slot(&probe).is_some_and(|slot| slots.get(&slot) == Some(&(true, true)));
-            by_levels.entry((before, after, is_replaced)).or_default().push(probe);
+        for ((before, after), sample) in differing {
+            let is_replaced = A::slot(&sample).is_some_and(|slot| slots.get(&slot) == Some(&(true, true)));
+            by_levels.entry((before, after, is_replaced)).or_default().push(sample);
         }
-        for ((before, after, is_replaced), probes) in by_levels {
+        for ((before, after, is_replaced), samples) in by_levels {
             let effect = match before > after {
                 _ if is_replaced => Effect::Unknown,
                 true => Effect::Wider,
                 false => Effect::Stricter,
             };
-            for probe in A::most_telling(probes).into_iter().take(MAX_DESCRIBED) {
-                let policies = self.responsible::<A>(&probe, after);
-                let (what, before, after) = (A::describe(&probe), A::word(before), A::word(after));
-                found.push((Found { effect, what, before, after }, policies));
+            for sample in A::most_informative(samples).into_iter().take(MAX_DESCRIBED) {
+                let policies = self.responsible_policies::<A>(&sample, after);
+                let (what, before, after) = (A::describe(&sample), A::word(before), A::word(after));
+                found.push((FoundDifference { effect, what, before, after }, policies));
             }
         }
     }
 
-    /// The policies whose change makes the difference: without it, the new set would say something else. If no change
-    /// does so alone, all that apply.
-    fn responsible<A: Aspect<'s>>(&self, probe: &A::Probe, after: Option<Level>) -> Vec<String> {
+    /// Names of the policies whose change causes the difference. If no single change causes it, all policies
+    /// that apply.
+    fn responsible_policies<A: Aspect<'s>>(&self, sample: &A::Sample, after: Option<Level>) -> Vec<String> {
         let both = self.before.iter().chain(self.after);
         let titles: BTreeSet<String> = both.map(|matched| title(matched.policy)).collect();
         let titles: Vec<String> = titles.into_iter().filter(|title| self.changed.contains(title)).collect();
@@ -181,32 +187,32 @@ impl<'s> Sides<'_, 's> {
             let kept = self.after.iter().filter(|matched| title(matched.policy) != **name);
             let restored = self.before.iter().filter(|matched| title(matched.policy) == **name);
             let reverted: Vec<MatchedPolicy<'s>> = kept.chain(restored).copied().collect();
-            A::of(&reverted, self.scene).level(probe) != after
+            A::of(&reverted, self.circumstances).level(sample) != after
         };
         let alone: Vec<String> = titles.iter().filter(is_responsible).cloned().collect();
         if alone.is_empty() { titles } else { alone }
     }
 }
 
-/// Representative drivers for the patterns of policies; the empty one stands for an object without a driver.
+/// Sample drivers for the patterns of policies. The empty name represents objects without a driver.
 pub(in crate::policy) fn drivers<'p>(
     policies: impl Iterator<Item = &'p Policy>,
-    scene: &Scene<'_>,
+    circumstances: &Circumstances<'_>,
 ) -> Vec<String> {
     let globs: BTreeSet<&str> = policies.flat_map(|policy| policy.scope.compared_drivers()).collect();
     let patterns: Vec<Pattern<'_>> = globs.into_iter().map(Pattern::plain).collect();
     let found = representatives(&patterns, Alphabet::Driver);
-    scene.incomplete.set(scene.incomplete.get() || !found.complete);
+    circumstances.incomplete.set(circumstances.incomplete.get() || !found.complete);
     let mut names = found.names;
     names.insert(0, String::new());
     names
 }
 
 /// Representative keys of taints for the patterns of policies.
-pub(in crate::policy) fn sample_keys(patterns: &[String], scene: &Scene<'_>) -> Vec<String> {
+pub(in crate::policy) fn sample_keys(patterns: &[String], circumstances: &Circumstances<'_>) -> Vec<String> {
     let globs: BTreeSet<&str> = patterns.iter().map(String::as_str).collect();
     let patterns: Vec<Pattern<'_>> = globs.into_iter().map(Pattern::plain).collect();
     let found = representatives(&patterns, Alphabet::Key);
-    scene.incomplete.set(scene.incomplete.get() || !found.complete);
+    circumstances.incomplete.set(circumstances.incomplete.get() || !found.complete);
     found.names
 }

@@ -1,10 +1,10 @@
-//! Where policies apply and whom they bind: representative namespaces, labels and users.
+//! Sample namespaces, labels and users, for the scopes and exemptions of policies.
 //!
-//! A [`Cell`] has all requests to which the same policies apply, of both sets. A [`User`] stands for all users whom the same
-//! policies exempt.
+//! A [`Cell`] represents all requests to which the same policies of both sets apply. A [`User`] represents all users
+//! that the same policies exempt.
 //!
-//! Invariant: more groups never make a request refused that was allowed. So for each policy it is enough to look at users
-//! who have all groups but those that the policy exempts, besides users with few groups, who are better examples.
+//! Invariant: additional groups never cause a denial. So for each policy it is sufficient to check users who have all
+//! groups except those that the policy exempts, besides users with few groups, who are better examples.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,37 +22,37 @@ use tollgate_api::profile::ApiKind;
 use tollgate_document::doc;
 use tollgate_formats::gofmt;
 
-/// Most combinations of labels that are compared.
+/// Maximum number of combinations of labels that are compared.
 const MAX_LABELS: usize = 512;
-/// Most combinations of namespaces and labels that are compared.
+/// Maximum number of combinations of namespaces and labels that are compared.
 const MAX_NAMESPACES: usize = 20_000;
-/// A value that stands for all that no selector names.
+/// Sample label value that no selector names.
 const OTHER_VALUE: &str = "any-other";
 const SERVICE_ACCOUNT: &str = "system:serviceaccount:";
 
-/// Requests to which the same policies apply.
+/// A group of requests to which the same policies apply.
 pub(super) struct Cell {
     pub(super) kind: ApiKind,
     pub(super) operation: Operation,
-    /// The policies that apply, those of the old set first, as indexes into both sets.
+    /// Indices of the policies that apply, with the old set first.
     pub(super) applying: Vec<usize>,
-    /// Their namespaces; empty if the objects have none.
+    /// The namespaces of these requests; empty if the objects are cluster-scoped.
     pub(super) namespaces: BTreeSet<String>,
 }
 
-/// A user who stands for many.
+/// A sample user that represents all users whom the policies treat equally.
 pub(super) struct User {
-    /// `userInfo`
+    /// `userInfo` of the user, as JSON.
     pub(super) json: String,
-    /// Who it is; `None` for a user whom no policy names.
+    /// Description of the user; `None` for a user whom no policy names.
     pub(super) title: Option<String>,
     /// The policies that exempt the user, as indexes into both sets.
     pub(super) exempt: BTreeSet<usize>,
-    /// For each policy that names groups which may exceed its limits, whether the user is in one.
+    /// For each policy with groups that may exceed its limits, whether the user is in such a group.
     pub(super) acknowledges: Vec<bool>,
 }
 
-/// All circumstances of requests that the policies of two sets can tell apart.
+/// All combinations of namespaces, users and times that the policies of two sets distinguish.
 pub(super) struct Contexts {
     pub(super) cells: Vec<Cell>,
     users: Vec<(ApiKind, Vec<User>)>,
@@ -60,11 +60,11 @@ pub(super) struct Contexts {
     pub(super) conditions: Vec<BTreeSet<String>>,
     /// All representative namespaces.
     pub(super) namespaces: BTreeSet<String>,
-    /// Why there are not enough of them; empty if there are.
+    /// Reasons why the combinations are incomplete; empty if they are complete.
     pub(super) incomplete: Vec<String>,
 }
 
-/// A namespace that stands for many.
+/// A sample namespace that represents all namespaces that the policies treat equally.
 struct SampleNamespace {
     name: String,
     labels: String,
@@ -107,20 +107,20 @@ impl Contexts {
         self.users.iter().find(|(known, _)| *known == kind).map_or(&[], |(_, users)| users)
     }
 
-    /// Takes the names, and notes if there are not enough.
-    fn complete(&mut self, names: Names, what: &str) -> Vec<String> {
+    /// Returns the names, and records it if they are incomplete.
+    fn names_noting_gaps(&mut self, names: Names, what: &str) -> Vec<String> {
         if !names.complete {
             self.incomplete.push(format!("the patterns of {what} have too many combinations"));
         }
         names.names
     }
 
-    /// One namespace for each combination of patterns and labels.
+    /// Returns one namespace for each combination of patterns and labels.
     fn sample_namespaces(&mut self, policies: &[&Policy]) -> Vec<SampleNamespace> {
         let globs: BTreeSet<&str> =
             policies.iter().flat_map(|policy| policy.scope.compared_namespaces()).collect();
         let patterns: Vec<Pattern<'_>> = globs.into_iter().map(Pattern::plain).collect();
-        let names = self.complete(representatives(&patterns, Alphabet::Namespace), "namespaces");
+        let names = self.names_noting_gaps(representatives(&patterns, Alphabet::Namespace), "namespaces");
         let mut values: BTreeMap<&str, BTreeSet<Option<&str>>> = BTreeMap::new();
         for (key, value) in policies.iter().flat_map(|policy| policy.scope.compared_labels()) {
             let known = values.entry(key).or_insert_with(|| [None, Some(OTHER_VALUE)].into());
@@ -196,7 +196,7 @@ impl Contexts {
         }
     }
 
-    /// One user for each combination of policies that exempt some user. The first ones are the simplest.
+    /// Returns one user for each combination of policies that exempt a user, simplest first.
     fn sample_users(&mut self, kind: ApiKind, policies: &[&Policy]) -> Vec<User> {
         let ours: Vec<(usize, &Policy)> = policies.iter().copied().enumerate().collect();
         let ours: Vec<(usize, &Policy)> =
@@ -206,18 +206,18 @@ impl Contexts {
         };
         let users = all(|policy| policy.exempt.users().collect());
         let accounts = all(|policy| policy.exempt.service_accounts().collect());
-        let groups = all(|policy| policy.exempt.groups().chain(acknowledging(policy)).collect());
+        let groups = all(|policy| policy.exempt.groups().chain(acknowledging_groups(policy)).collect());
         let plain = |globs: &BTreeSet<&'_ str>| -> Names {
             let patterns: Vec<Pattern<'_>> = globs.iter().copied().map(Pattern::plain).collect();
             representatives(&patterns, Alphabet::Any)
         };
-        let mut names = self.complete(plain(&users), "users");
-        let group_names = self.complete(plain(&groups), "groups");
+        let mut names = self.names_noting_gaps(plain(&users), "users");
+        let group_names = self.names_noting_gaps(plain(&groups), "groups");
         let as_users = users.iter().map(|glob| Pattern { glob, before: SERVICE_ACCOUNT, slash: ':' });
         let account_patterns: Vec<Pattern<'_>> =
             as_users.chain(accounts.iter().copied().map(Pattern::plain)).collect();
         let account_names = representatives(&account_patterns, Alphabet::ServiceAccount);
-        let account_names = self.complete(account_names, "service accounts");
+        let account_names = self.names_noting_gaps(account_names, "service accounts");
         names.extend(
             account_names.iter().map(|name| format!("{SERVICE_ACCOUNT}{}", name.replacen('/', ":", 1))),
         );
@@ -230,7 +230,7 @@ impl Contexts {
         };
         for (_, policy) in &ours {
             let exempt: Vec<&str> = policy.exempt.groups().collect();
-            let either: Vec<&str> = policy.exempt.groups().chain(acknowledging(policy)).collect();
+            let either: Vec<&str> = policy.exempt.groups().chain(acknowledging_groups(policy)).collect();
             sets.extend([without(&exempt), without(&either)]);
         }
         let mut found: BTreeMap<(BTreeSet<usize>, Vec<bool>), User> = BTreeMap::new();
@@ -242,7 +242,7 @@ impl Contexts {
                 let exempts = |(_, policy): &&(usize, &Policy)| policy.exempt.cover(user.root());
                 let exempt: BTreeSet<usize> = ours.iter().filter(exempts).map(|(index, _)| *index).collect();
                 let limiting =
-                    ours.iter().map(|(_, policy)| acknowledging(policy)).filter(|all| !all.is_empty());
+                    ours.iter().map(|(_, policy)| acknowledging_groups(policy)).filter(|all| !all.is_empty());
                 let acknowledges: Vec<bool> = limiting
                     .map(|all| all.iter().any(|one| groups.iter().any(|group| glob::matches(one, group))))
                     .collect();
@@ -268,7 +268,7 @@ impl Contexts {
 }
 
 /// The groups that may exceed the limits of a policy.
-fn acknowledging(policy: &Policy) -> Vec<&str> {
+fn acknowledging_groups(policy: &Policy) -> Vec<&str> {
     match &policy.spec {
         PolicySpec::TaintRule(spec) => spec.acknowledging_groups().unwrap_or_default(),
         PolicySpec::Toleration(_) | PolicySpec::Taint(_) | PolicySpec::Parameter(_) => Vec::new(),
@@ -287,7 +287,7 @@ fn given_namespaces(namespaces: &Namespaces) -> Vec<SampleNamespace> {
     namespaces.names().map(sample).collect()
 }
 
-/// `userInfo` of a user.
+/// The `userInfo` of a user as JSON.
 fn user_json(name: &str, groups: &[&str]) -> String {
     let mut json = String::from("{\"username\":");
     gofmt::json_string(&mut json, name);

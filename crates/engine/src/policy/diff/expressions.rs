@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Aspect, Scene, level_at};
+use super::{Aspect, Circumstances, level_at};
 use crate::policy::cel::canonical;
 use crate::policy::kind::PolicyKind;
 use crate::policy::{MatchedPolicy, Policy};
@@ -13,11 +13,11 @@ use crate::rules::Level;
 use tollgate_document::doc;
 use tollgate_formats::gotime::Timestamp;
 
-/// Most conditions whose outcomes are combined.
+/// Maximum number of conditions whose outcomes are combined.
 const MAX_CONDITIONS: usize = 10;
 
-/// How differences about expressions that cannot be evaluated begin.
-pub(super) const FAILURE: &str = "requests for which an expression cannot be evaluated";
+/// Beginning of the text for differences in expressions that fail.
+pub(super) const FAILED_EXPRESSION: &str = "requests for which an expression cannot be evaluated";
 
 /// The parts of the expressions in a list of a policy; all of them must be true.
 fn parts(policy: &Policy, list: &str) -> BTreeSet<String> {
@@ -32,11 +32,11 @@ pub(super) fn conditions(policy: &Policy) -> BTreeSet<String> {
     parts(policy, "matchConditions")
 }
 
-/// The outcomes of conditions that are compared: those that hold, and whether a request with this outcome can be assumed
-/// to exist. False as second value if there are too many.
+/// The combinations of conditions to compare: the set of conditions that hold, and whether a request with
+/// this combination can be assumed to exist. The second result is false if there are too many.
 ///
-/// Where a condition replaces another one, they may well be the same, so a request for which one holds and the other does
-/// not may not exist.
+/// If one condition replaces another, they may be equivalent, so a request for which only one of them holds
+/// may not exist.
 pub(super) fn assignments(
     old: &BTreeSet<String>,
     new: &BTreeSet<String>,
@@ -61,16 +61,16 @@ pub(super) fn assignments(
     (found, is_complete)
 }
 
-/// A request that stands for many.
+/// The outcome of expressions for a sample request.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum SampleOutcome {
     /// This part of a validation is false.
     Fails(String),
-    /// This part of an expression cannot be evaluated.
+    /// This part of an expression fails.
     CannotEvaluate(String),
 }
 
-/// What the expressions of policies require.
+/// The expressions of policies that are compared.
 pub(super) struct EvaluatedExpressions<'s> {
     /// Policies that bind the user, with the parts of their validations and of all their expressions.
     policies: Vec<(&'s Policy, BTreeSet<String>, BTreeSet<String>)>,
@@ -78,22 +78,22 @@ pub(super) struct EvaluatedExpressions<'s> {
 }
 
 impl<'s> Aspect<'s> for EvaluatedExpressions<'s> {
-    type Probe = SampleOutcome;
+    type Sample = SampleOutcome;
 
-    fn probes(policies: &[MatchedPolicy<'s>], scene: &Scene<'_>) -> Vec<SampleOutcome> {
-        let all = EvaluatedExpressions::of(policies, scene);
-        let mut probes = BTreeSet::new();
+    fn samples(policies: &[MatchedPolicy<'s>], circumstances: &Circumstances<'_>) -> Vec<SampleOutcome> {
+        let all = EvaluatedExpressions::of(policies, circumstances);
+        let mut samples = BTreeSet::new();
         for (_, validations, every) in &all.policies {
-            probes.extend(validations.iter().cloned().map(SampleOutcome::Fails));
+            samples.extend(validations.iter().cloned().map(SampleOutcome::Fails));
             // What only one policy evaluates is not compared: a condition that is removed makes no policy weaker.
             let is_shared =
                 |part: &&String| all.policies.iter().filter(|(.., all)| all.contains(*part)).count() > 1;
-            probes.extend(every.iter().filter(is_shared).cloned().map(SampleOutcome::CannotEvaluate));
+            samples.extend(every.iter().filter(is_shared).cloned().map(SampleOutcome::CannotEvaluate));
         }
-        probes.into_iter().collect()
+        samples.into_iter().collect()
     }
 
-    fn of(policies: &[MatchedPolicy<'s>], scene: &Scene<'_>) -> EvaluatedExpressions<'s> {
+    fn of(policies: &[MatchedPolicy<'s>], circumstances: &Circumstances<'_>) -> EvaluatedExpressions<'s> {
         let binding =
             policies.iter().filter(|matched| matched.binds && !matched.policy.expressions.is_empty());
         let with_parts = binding.map(|matched| {
@@ -101,11 +101,11 @@ impl<'s> Aspect<'s> for EvaluatedExpressions<'s> {
             let every = validations.union(&conditions(matched.policy)).cloned().collect();
             (matched.policy, validations, every)
         });
-        EvaluatedExpressions { policies: with_parts.collect(), now: scene.now }
+        EvaluatedExpressions { policies: with_parts.collect(), now: circumstances.now }
     }
 
-    fn level(&self, probe: &SampleOutcome) -> Option<Level> {
-        let refusing = self.policies.iter().filter(|(policy, validations, every)| match probe {
+    fn level(&self, sample: &SampleOutcome) -> Option<Level> {
+        let refusing = self.policies.iter().filter(|(policy, validations, every)| match sample {
             SampleOutcome::Fails(part) => validations.contains(part),
             SampleOutcome::CannotEvaluate(part) => {
                 every.contains(part) && !policy.expressions.ignore_failures()
@@ -114,39 +114,40 @@ impl<'s> Aspect<'s> for EvaluatedExpressions<'s> {
         refusing.map(|(policy, ..)| level_at(policy, self.now)).max()
     }
 
-    fn describe(probe: &SampleOutcome) -> String {
-        match probe {
+    fn describe(sample: &SampleOutcome) -> String {
+        match sample {
             SampleOutcome::Fails(part) => format!("requests that violate the validation {part}"),
-            SampleOutcome::CannotEvaluate(part) => format!("{FAILURE}: {part}"),
+            SampleOutcome::CannotEvaluate(part) => format!("{FAILED_EXPRESSION}: {part}"),
         }
     }
 
-    fn slot(probe: &SampleOutcome) -> Option<String> {
-        matches!(probe, SampleOutcome::Fails(_)).then(|| "validations".to_owned())
+    fn slot(sample: &SampleOutcome) -> Option<String> {
+        matches!(sample, SampleOutcome::Fails(_)).then(|| "validations".to_owned())
     }
 }
 
-/// What the API server does while Tollgate does not respond, by kind of policy.
+/// The policies that apply while Tollgate does not respond, by kind.
 pub(super) struct WhileUnavailable<'s>(Vec<MatchedPolicy<'s>>);
 
 impl<'s> Aspect<'s> for WhileUnavailable<'s> {
-    type Probe = PolicyKind;
+    type Sample = PolicyKind;
 
-    fn probes(_: &[MatchedPolicy<'s>], _: &Scene<'_>) -> Vec<PolicyKind> {
+    fn samples(_: &[MatchedPolicy<'s>], _: &Circumstances<'_>) -> Vec<PolicyKind> {
         PolicyKind::ALL.to_vec()
     }
 
-    fn of(policies: &[MatchedPolicy<'s>], _: &Scene<'_>) -> WhileUnavailable<'s> {
+    fn of(policies: &[MatchedPolicy<'s>], _: &Circumstances<'_>) -> WhileUnavailable<'s> {
         WhileUnavailable(policies.to_vec())
     }
 
-    fn level(&self, probe: &PolicyKind) -> Option<Level> {
-        let is_closed =
-            |matched: &MatchedPolicy<'_>| matched.policy.spec.kind() == *probe && matched.policy.fails_closed;
+    fn level(&self, sample: &PolicyKind) -> Option<Level> {
+        let is_closed = |matched: &MatchedPolicy<'_>| {
+            matched.policy.spec.kind() == *sample && matched.policy.fails_closed
+        };
         self.0.iter().any(is_closed).then_some(Level::Deny)
     }
 
-    fn describe(probe: &PolicyKind) -> String {
-        format!("objects of {} policies while Tollgate does not respond", probe.name())
+    fn describe(sample: &PolicyKind) -> String {
+        format!("objects of {} policies while Tollgate does not respond", sample.name())
     }
 }

@@ -9,7 +9,7 @@ use crate::policy::Policy;
 use tollgate_document::doc::{self, Value, ValueKind};
 use tollgate_formats::gofmt;
 
-/// Most characters of a value that are shown.
+/// Maximum number of characters of a value that are shown.
 const MAX_SHOWN: usize = 200;
 /// Values nested deeper than this are compared as a whole.
 const MAX_DEPTH: usize = 64;
@@ -45,10 +45,10 @@ const COMPARED: &[&str] = &[
 /// The fields of `spec` that do not affect any request.
 const INFORMATIVE: &[&str] = &["contact", "docs"];
 
-/// A field that changes.
+/// A changed field of a policy.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FieldChange {
-    /// `spec.twoSteps`
+    /// Path of the field, such as `spec.twoSteps`.
     pub field: String,
     /// The old value as JSON, shortened; `None` if the field was not set.
     pub before: Option<String>,

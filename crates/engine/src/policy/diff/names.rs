@@ -1,52 +1,52 @@
 //! Representative names: one for each combination of globs that some name can match.
 //!
-//! There are infinitely many names but finitely many patterns, so what patterns say about all names is what they say about
-//! these. All patterns are run side by side over an alphabet of the characters that they contain and one that none of
-//! them contains; each set of patterns that matches together is reached by a shortest name.
+//! There are infinitely many names but finitely many patterns, so what patterns say about all names is what they say
+//! about these. All patterns are run side by side over an alphabet of the characters that they contain and one that
+//! none of them contains; each set of patterns that matches together is reached by a shortest name.
 //!
-//! Invariant: if [`Names::complete`] is true, every name that the alphabet allows matches exactly the patterns that one of
-//! the names matches.
+//! Invariant: if [`Names::complete`] is true, every name that the alphabet allows matches exactly the patterns that
+//! one of the names matches.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-/// Most combinations of positions in patterns that are looked at.
+/// Maximum number of combinations of pattern positions that are searched.
 const MAX_STATES: usize = 100_000;
-/// Most names that are returned.
+/// Maximum number of names that are returned.
 const MAX_NAMES: usize = 10_000;
 
-/// Which texts are names.
+/// The syntax of names.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Alphabet {
     /// Names of namespaces: lowercase letters, digits and `-`, which is neither first nor last.
     Namespace,
-    /// Names of drivers: like those of namespaces, with dots.
+    /// Driver names: like namespaces, but with dots.
     Driver,
     /// `namespace/name` of service accounts.
     ServiceAccount,
-    /// Keys of taints.
+    /// Taint keys.
     Key,
     /// Users and groups: any text.
     Any,
 }
 
-/// A glob, and how much of it is matched before a name begins.
+/// A glob, and the part of it that is matched before a name begins.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pattern<'p> {
     pub(super) glob: &'p str,
-    /// What the glob has to match before the name.
+    /// Text that the glob must match before the name.
     pub(super) before: &'static str,
-    /// What the glob sees of the character `/` in a name.
+    /// The character that the glob sees instead of `/`.
     pub(super) slash: char,
 }
 
 impl<'p> Pattern<'p> {
-    /// A glob that sees a name as it is.
+    /// Creates a pattern that matches names as they are.
     pub(super) fn plain(glob: &'p str) -> Pattern<'p> {
         Pattern { glob, before: "", slash: '/' }
     }
 }
 
-/// Names, and whether there are enough of them.
+/// Sample names, and whether they cover all combinations.
 #[derive(Clone, Default, Debug)]
 pub(super) struct Names {
     pub(super) names: Vec<String>,
@@ -65,7 +65,7 @@ impl Alphabet {
         }
     }
 
-    /// True if a name can go on like this; `last` is its last character so far.
+    /// True if a name can continue with `next`; `last` is its last character so far.
     fn allows(self, last: Option<char>, next: char, slashes: u8) -> bool {
         let is_mark = |letter: char| matches!(letter, '-' | '.' | '/' | '_');
         match self {
@@ -88,12 +88,13 @@ impl Alphabet {
     }
 }
 
-/// Positions in all patterns that a text can have led to, and what decides how the text may go on.
+/// A state of the search: the positions in all patterns that a prefix can lead to, and which characters can
+/// follow.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-struct State {
-    /// Pairs of pattern and position, in order.
+struct SearchState {
+    /// Pairs of pattern index and position in it, sorted.
     at: Vec<(usize, usize)>,
-    /// The last character, if it is one that restricts what follows; otherwise any other one.
+    /// The last character, if it restricts the following ones; otherwise any other character.
     last: Option<char>,
     slashes: u8,
 }
@@ -101,14 +102,14 @@ struct State {
 /// Returns representative names for the patterns.
 pub(super) fn representatives(patterns: &[Pattern<'_>], alphabet: Alphabet) -> Names {
     let globs: Vec<Vec<char>> = patterns.iter().map(|pattern| pattern.glob.chars().collect()).collect();
-    let letters = letters(patterns, alphabet);
-    let mut start = State { at: Vec::new(), last: None, slashes: 0 };
+    let letters = distinguishing_letters(patterns, alphabet);
+    let mut start = SearchState { at: Vec::new(), last: None, slashes: 0 };
     for (index, pattern) in patterns.iter().enumerate() {
         let mut here = BTreeSet::from([0]);
         let glob = globs.get(index).map_or(&[][..], Vec::as_slice);
-        close(glob, &mut here);
+        skip_stars(glob, &mut here);
         for letter in pattern.before.chars() {
-            here = step(glob, &here, letter);
+            here = next_positions(glob, &here, letter);
         }
         start.at.extend(here.into_iter().map(|position| (index, position)));
     }
@@ -136,7 +137,7 @@ pub(super) fn representatives(patterns: &[Pattern<'_>], alphabet: Alphabet) -> N
             for (pattern, position) in &state.at {
                 by_pattern.entry(*pattern).or_default().insert(*position);
             }
-            let mut next = State {
+            let mut next = SearchState {
                 at: Vec::new(),
                 last: Some(if matches!(letter, '-' | '.' | '/' | '_') { *letter } else { 'a' }),
                 slashes: (state.slashes + u8::from(*letter == '/')).min(2),
@@ -147,7 +148,9 @@ pub(super) fn representatives(patterns: &[Pattern<'_>], alphabet: Alphabet) -> N
             for (index, here) in by_pattern {
                 let (Some(glob), Some(pattern)) = (globs.get(index), patterns.get(index)) else { continue };
                 let letter = if *letter == '/' { pattern.slash } else { *letter };
-                next.at.extend(step(glob, &here, letter).into_iter().map(|position| (index, position)));
+                next.at.extend(
+                    next_positions(glob, &here, letter).into_iter().map(|position| (index, position)),
+                );
             }
             if seen.insert(next.clone()) {
                 queue.push_back((next, format!("{name}{letter}")));
@@ -160,7 +163,7 @@ pub(super) fn representatives(patterns: &[Pattern<'_>], alphabet: Alphabet) -> N
 }
 
 /// The characters of all patterns that the alphabet has, and one that no pattern contains.
-fn letters(patterns: &[Pattern<'_>], alphabet: Alphabet) -> Vec<char> {
+fn distinguishing_letters(patterns: &[Pattern<'_>], alphabet: Alphabet) -> Vec<char> {
     let mut letters: BTreeSet<char> = BTreeSet::new();
     for pattern in patterns {
         let seen = |letter: char| if letter == pattern.slash { '/' } else { letter };
@@ -176,7 +179,7 @@ fn letters(patterns: &[Pattern<'_>], alphabet: Alphabet) -> Vec<char> {
 }
 
 /// The positions after one more character.
-fn step(glob: &[char], from: &BTreeSet<usize>, letter: char) -> BTreeSet<usize> {
+fn next_positions(glob: &[char], from: &BTreeSet<usize>, letter: char) -> BTreeSet<usize> {
     let mut next = BTreeSet::new();
     for position in from {
         match glob.get(*position) {
@@ -186,12 +189,12 @@ fn step(glob: &[char], from: &BTreeSet<usize>, letter: char) -> BTreeSet<usize> 
             _ => {}
         }
     }
-    close(glob, &mut next);
+    skip_stars(glob, &mut next);
     next
 }
 
-/// Adds the positions behind stars, which can stand for nothing.
-fn close(glob: &[char], positions: &mut BTreeSet<usize>) {
+/// Adds the positions after stars, because a star can match the empty text.
+fn skip_stars(glob: &[char], positions: &mut BTreeSet<usize>) {
     let mut behind: Vec<usize> = positions.iter().copied().collect();
     while let Some(position) = behind.pop() {
         if glob.get(position) == Some(&'*') && positions.insert(position + 1) {

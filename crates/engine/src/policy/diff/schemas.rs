@@ -31,7 +31,7 @@ impl<'s> Schemas<'s> {
         schemas.get(index)?.as_ref()
     }
 
-    /// All schemas.
+    /// Returns all schemas.
     pub(in crate::policy) fn all(&self) -> impl Iterator<Item = &str> {
         self.0.iter().flat_map(|(_, schemas)| schemas).flatten().map(String::as_str)
     }

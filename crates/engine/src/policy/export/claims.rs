@@ -28,7 +28,7 @@ variables.requests.map(r,
 })))";
 
 /// Adds the checks of the TolerationPolicies.
-pub(super) fn check(draft: &mut Draft<'_>) {
+pub(super) fn export_tolerations(draft: &mut Draft<'_>) {
     let spec = if draft.kind == ApiKind::ResourceClaimTemplate { "object.spec.spec" } else { "object.spec" };
     // A server writes null for an empty list of requests.
     let requests = format!(

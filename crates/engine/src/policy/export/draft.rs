@@ -14,7 +14,7 @@ use crate::rules::Level;
 use tollgate_api::profile::{ApiKind, Profile, Version};
 use tollgate_formats::gotime::Timestamp;
 
-/// A ValidatingAdmissionPolicy that is being written.
+/// A ValidatingAdmissionPolicy under construction.
 pub(super) struct Draft<'d> {
     pub(super) kind: ApiKind,
     pub(super) policies: Vec<BoundPolicy<'d>>,
@@ -23,7 +23,7 @@ pub(super) struct Draft<'d> {
     pub(super) omissions: &'d mut BTreeSet<Omission>,
     variables: Vec<NamedExpression>,
     validations: Vec<ExportedValidation>,
-    /// Those of policies with `failurePolicy: Ignore`.
+    /// Validations of policies with `failurePolicy: Ignore`.
     lenient: Vec<ExportedValidation>,
 }
 
@@ -59,12 +59,12 @@ impl<'d> Draft<'d> {
             draft.bind(source);
         }
         match kind {
-            ApiKind::ResourceClaim | ApiKind::ResourceClaimTemplate => claims::check(&mut draft),
-            ApiKind::ResourceSlice => slices::check(&mut draft),
-            ApiKind::DeviceTaintRule => rules::check(&mut draft),
+            ApiKind::ResourceClaim | ApiKind::ResourceClaimTemplate => claims::export_tolerations(&mut draft),
+            ApiKind::ResourceSlice => slices::export_slice_taints(&mut draft),
+            ApiKind::DeviceTaintRule => rules::export_rule_limits(&mut draft),
             _ => {}
         }
-        expressions::check(&mut draft);
+        expressions::export_validations(&mut draft);
         draft
     }
 
@@ -96,7 +96,7 @@ impl<'d> Draft<'d> {
         self.lenient.push(ExportedValidation { expression: test.text().to_owned(), message });
     }
 
-    /// Adds a policy, and declares when it applies and binds.
+    /// Adds a policy, and declares variables for whether it applies and binds the user.
     fn bind(&mut self, source: &'d Source<'d>) {
         let scope = source.scope(self.kind);
         if scope == Test::Never {
@@ -149,7 +149,7 @@ impl<'d> Draft<'d> {
         finished
     }
 
-    /// Denies objects of versions that the expressions do not know.
+    /// Denies objects in versions that the expressions do not support.
     fn check_shape(&mut self) {
         if self.validations.is_empty() {
             return;
@@ -181,7 +181,7 @@ fn known_versions(kind: ApiKind) -> BTreeSet<Version> {
     served.flat_map(|(_, versions)| versions.iter().copied()).collect()
 }
 
-/// Returns the conditions that let unchanged and weaker objects pass.
+/// Returns the match conditions that admit unchanged and weaker objects.
 fn match_conditions(kind: ApiKind) -> Vec<NamedExpression> {
     let condition = |name: &str, expression: String| NamedExpression { name: name.to_owned(), expression };
     let unchanged = "request.operation != 'UPDATE' || !has(object.spec) || !has(oldObject.spec) \

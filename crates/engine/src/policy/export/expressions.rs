@@ -18,7 +18,7 @@ use tollgate_cel::{ADMISSION_POLICY, Expression, Target};
 pub(super) enum Conditions {
     None,
     Exact(Test),
-    /// They cannot be expressed.
+    /// The expressions cannot be exported.
     LeftOut,
 }
 
@@ -42,24 +42,21 @@ pub(super) fn conditions(
     }
     for (index, item) in list.items().enumerate() {
         let text = item.get("expression").str();
-        if is_valid(text) {
-            tests.push(Test::call(with_variables(text, kind)));
-        } else {
-            let field = format!("spec.matchConditions[{index}].expression");
-            let message = format!("the restrictions of the policy are left out: {INVALID}");
-            omissions.insert(source.omission(field, OmissionReason::Expression, message));
-            is_left_out = true;
+        match compile(text) {
+            Ok(expression) => tests.push(Test::call(with_variables(text, &expression, kind))),
+            Err(why) => {
+                let field = format!("spec.matchConditions[{index}].expression");
+                let message = format!("the restrictions of the policy are left out: {why}");
+                omissions.insert(source.omission(field, OmissionReason::Expression, message));
+                is_left_out = true;
+            }
         }
     }
     if is_left_out { Conditions::LeftOut } else { Conditions::Exact(Test::all(tests)) }
 }
 
-/// Why an expression is left out.
-const INVALID: &str =
-    "the lists and maps in an expression of a ValidatingAdmissionPolicy must have items of one type";
-
 /// Requires the validations of all policies.
-pub(super) fn check(draft: &mut Draft<'_>) {
+pub(super) fn export_validations(draft: &mut Draft<'_>) {
     for bound in draft.policies.clone() {
         let source = bound.source;
         let has_raw_values = matches!(
@@ -74,17 +71,24 @@ pub(super) fn check(draft: &mut Draft<'_>) {
         }
         for (index, item) in spec.get("validations").items().enumerate() {
             let text = item.get("expression").str();
-            if !is_valid(text) {
-                let field = format!("spec.validations[{index}].expression");
-                let message = format!("left out: {INVALID}");
-                omit_once(draft, source.omission(field, OmissionReason::Expression, message));
-                continue;
-            }
+            let expression = match compile(text) {
+                Ok(expression) => expression,
+                Err(why) => {
+                    let field = format!("spec.validations[{index}].expression");
+                    let message = format!("left out: {why}");
+                    omit_once(draft, source.omission(field, OmissionReason::Expression, message));
+                    continue;
+                }
+            };
             let message = match item.get("message").str() {
                 "" => format!("failed expression: {}", one_line(text)),
                 message => message.to_owned(),
             };
-            let test = bound.binds.clone().not().or(Test::call(with_variables(text, draft.kind)));
+            // In a variable, because the message about an error contains the whole expression of the validation, and the
+            // API server drops warnings with line breaks.
+            let name = format!("validation_{}_{index}", source.id);
+            let holds = draft.variable(&name, with_variables(text, &expression, draft.kind));
+            let test = bound.binds.clone().not().or(Test::call(holds));
             match ignores_failures(source) {
                 _ if test == Test::Always => {}
                 true => draft.validate_leniently(&test, source.message(&message)),
@@ -102,15 +106,25 @@ fn ignores_failures(source: &Source<'_>) -> bool {
     source.spec.get("failurePolicy").str() == "Ignore"
 }
 
-/// True if an API server accepts the expression in a ValidatingAdmissionPolicy.
-fn is_valid(text: &str) -> bool {
-    Expression::compile(text, Target::Condition, &ADMISSION_POLICY).is_ok()
+/// Compiles an expression as an API server does for a ValidatingAdmissionPolicy, or returns why it is left out.
+fn compile(text: &str) -> Result<Expression, String> {
+    if text.contains(".format(") {
+        return Err("an API server formats numbers, lists and maps differently".to_owned());
+    }
+    Expression::compile(text, Target::Condition, &ADMISSION_POLICY).map_err(|faults| {
+        let why = faults.first().map(|fault| one_line(&fault.message)).unwrap_or_default();
+        format!("a ValidatingAdmissionPolicy cannot contain the expression: {why}")
+    })
 }
 
 /// Returns the expression as a call in which the names of variables have the values that Tollgate gives them.
-fn with_variables(text: &str, kind: ApiKind) -> String {
+fn with_variables(text: &str, expression: &Expression, kind: ApiKind) -> String {
     // On a line of its own, because the expression may end in a comment.
     let mut text = format!("(\n{}\n)", text.trim());
+    if expression.has_unknown_type {
+        // An API server does not accept an expression that may have another type than bool.
+        text = format!("({text} && true)");
+    }
     for name in ["namespaceObject", "request", "oldObject", "object"] {
         if has_word(&text, name) && is_reshaped(name, kind) {
             text = format!("[variables.{name}].all({name}, {text})");
@@ -168,7 +182,8 @@ const REQUEST: &str = "has(i.firstAvailable) || has(i.exactly) ? i \
 const DEVICE: &str = "!has(i.basic) ? i \
 : (i.basic.map(k, k) + ['name']).transformMapEntry(n, k, {k: k == 'name' ? i.name : i.basic[k]})";
 
-/// Returns an expression for an object in the form of version v1, with `item` in place of the items at the path.
+/// Returns an expression for an object in the shape of version v1, with `item` replacing the items at the
+/// path.
 fn in_v1(object: &str, path: &[&str], item: &str) -> String {
     let items = format!("v.map(i, {item})");
     let inner = path.iter().rev().fold(items, |inner, field| {

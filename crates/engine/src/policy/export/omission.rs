@@ -1,24 +1,24 @@
-//! What an export leaves out, and why.
+//! The parts of policies that an export omits, and why.
 //!
 //! Invariant: every field of a policy is listed here. A field that is not, such as one that a later release adds, is
 //! reported as left out.
 
 use super::super::kind::PolicyKind;
 
-/// Why a part of a policy is not in the export.
+/// Why a part of a policy is not exported.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum OmissionReason {
-    /// It depends on other objects in the cluster.
+    /// The part depends on other objects in the cluster.
     ClusterState,
-    /// It is a JSON Schema.
+    /// The part is a JSON Schema.
     JsonSchema,
-    /// It depends on the current time.
+    /// The part depends on the current time.
     Time,
-    /// It changes objects.
+    /// The part changes objects.
     Defaults,
-    /// It compares the keys of opaque JSON as they are written.
+    /// The part compares the keys of opaque JSON as they are written.
     AmbiguousKeys,
-    /// An expression that fails counts as true.
+    /// A failing expression counts as true.
     IgnoredFailure,
     /// The expression is not valid in a ValidatingAdmissionPolicy.
     Expression,
@@ -29,7 +29,7 @@ pub enum OmissionReason {
 }
 
 impl OmissionReason {
-    /// The name in JSON reports.
+    /// Name of the reason in JSON reports.
     pub fn name(self) -> &'static str {
         match self {
             OmissionReason::ClusterState => "ClusterState",
@@ -48,23 +48,23 @@ impl OmissionReason {
 /// A part of a policy that is not in the export. Without it, the export is weaker than the policy, never stricter.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Omission {
-    /// `TolerationPolicy research`
+    /// The policy, such as `TolerationPolicy research`.
     pub policy: String,
-    /// `policies/research.yaml:1`
+    /// Location of the policy, such as `policies/research.yaml:1`.
     pub source: String,
-    /// `spec.allow[0].expires`
+    /// Path of the field, such as `spec.allow[0].expires`.
     pub field: String,
     pub reason: OmissionReason,
-    /// What the export does instead, and why.
+    /// Explains what the export does instead, and why.
     pub message: String,
 }
 
-/// How the export treats a field of `spec`.
+/// How the export handles a field of `spec`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Treatment {
-    /// It is exported, or its module says what is left out.
+    /// The field is exported, or the exporting module reports what is omitted.
     Exported,
-    /// It does not change any verdict of a ValidatingAdmissionPolicy.
+    /// The field does not affect any verdict of a ValidatingAdmissionPolicy.
     NoVerdict,
     LeftOut(OmissionReason, &'static str),
 }

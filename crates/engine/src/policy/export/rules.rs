@@ -29,7 +29,7 @@ fn selects_more() -> Test {
     ))
 }
 
-/// The match condition that lets updates pass that only narrow or weaken a rule. It cannot read variables.
+/// The match condition that excludes updates which only narrow or weaken a rule. It cannot use variables.
 pub(super) fn reaches_more() -> String {
     let is_within = format!(
         "[{}].all(new, [{}].all(old,\n{}))",
@@ -46,7 +46,7 @@ const NEW: &str = "variables.taint";
 const OLD: &str = "variables.storedTaint";
 
 /// Adds the checks of the TaintPolicies and the TaintRulePolicies.
-pub(super) fn check(draft: &mut Draft<'_>) {
+pub(super) fn export_rule_limits(draft: &mut Draft<'_>) {
     draft.variable("selector", "has(object.spec.deviceSelector) ? object.spec.deviceSelector : {}");
     draft.variable("driver", "has(variables.selector.driver) ? variables.selector.driver : ''");
     draft.variable("taint", taint_map("object.spec.taint"));
@@ -107,8 +107,8 @@ fn check_selector(draft: &mut Draft<'_>, bound: &BoundPolicy<'_>, binds: &Test) 
     }
 }
 
-/// Requires the annotations of `requireAnnotations` and `maxAgeSeconds`. A stored rule without them excuses an update that
-/// reaches no further.
+/// Requires the annotations of `requireAnnotations` and `maxAgeSeconds`. A stored rule without them excuses
+/// an update that reaches no further.
 fn check_annotations(draft: &mut Draft<'_>, bound: &BoundPolicy<'_>, binds: &Test) {
     const EXPIRES: &str = "tollgate.dev/expires";
     let spec = bound.source.spec;

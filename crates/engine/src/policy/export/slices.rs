@@ -1,8 +1,8 @@
 //! TaintPolicies for slices. An update may keep what the stored slice has.
 //!
-//! As in `rules::ratchet`, each stored violation excuses one new violation of the same policy, on the same device, by a
-//! taint of the same key and value that is not stronger. Strengths are ordered, so the new violations are all excused if,
-//! for each of them, no more new than stored ones are at least as strong as it.
+//! As in `rules::ratchet`, each stored violation excuses one new violation of the same policy, on the same device, by
+//! a taint of the same key and value that is not stronger. Strengths are ordered, so the new violations are all
+//! excused if, for each of them, no more new than stored ones are at least as strong as it.
 
 use super::draft::Draft;
 use super::taints::{self, Driver, TaintPolicy, covers, is_same, taint_map};
@@ -11,7 +11,7 @@ use super::text::Test;
 const DRIVER: Driver = Driver { name: "object.spec.driver", can_be_empty: false };
 
 /// Adds the checks of the TaintPolicies.
-pub(super) fn check(draft: &mut Draft<'_>) {
+pub(super) fn export_slice_taints(draft: &mut Draft<'_>) {
     let devices = |object: &str| {
         format!(
             "(has({object}.spec.devices) && {object}.spec.devices != null ? {object}.spec.devices : [])\n.filter(d, has(d.taints) || (has(d.basic) && \
@@ -43,7 +43,7 @@ pub(super) fn check(draft: &mut Draft<'_>) {
     }
     let closest = taints::closest(&policies);
     for (index, policy) in policies.iter().enumerate() {
-        let is_closest = if not_allowed == Test::Never { Test::Never } else { closest.is(index) };
+        let is_closest = if not_allowed == Test::Never { Test::Never } else { closest.is_policy(index) };
         let message = match policy.denies() {
             Test::Never => taints::not_allowed_message(&policies),
             _ => policy.source.message("a taint is denied or not allowed"),
@@ -55,8 +55,8 @@ pub(super) fn check(draft: &mut Draft<'_>) {
     }
 }
 
-/// Requires that no taint makes one of the statements true, apart from those that the stored slice excuses. Each statement
-/// is about a list of taints of a device.
+/// Requires that none of the statements is true for any taint, except for taints that the stored slice
+/// already has. Each statement is about the list of taints of a device.
 fn check_statements(
     draft: &mut Draft<'_>,
     policy: &TaintPolicy<'_>,

@@ -18,12 +18,12 @@ const NAME_LABEL: &str = "kubernetes.io/metadata.name";
 const ACCOUNT: &str = "(request.userInfo.username.substring(22, request.userInfo.username.indexOf(':', 22)) + '/' \
      + request.userInfo.username.substring(request.userInfo.username.indexOf(':', 22) + 1))";
 
-/// A policy of the set.
+/// A policy to export.
 #[derive(Debug)]
 pub(super) struct Source<'s> {
     pub(super) policy: &'s Policy,
     pub(super) spec: Value<'s>,
-    /// Names the policy in variables; unique in the set.
+    /// Identifier of the policy in variable names, unique in the set.
     pub(super) id: String,
     pub(super) action: Level,
     /// True if its allow entries count but it does not deny yet.
@@ -70,7 +70,7 @@ impl<'s> Source<'s> {
         source
     }
 
-    /// `TolerationPolicy research`
+    /// Kind and name, such as `TolerationPolicy research`.
     pub(super) fn title(&self) -> String {
         format!("{} {}", self.policy.spec.kind().name(), self.policy.name)
     }
@@ -90,7 +90,7 @@ impl<'s> Source<'s> {
         }
     }
 
-    /// A message about a violation of this policy: what is wrong, the policy, and whom to ask.
+    /// The message for a violation of this policy: the problem, the policy and its contact.
     pub(super) fn message(&self, what: &str) -> String {
         let policy = self.policy;
         let help = [("contact", &policy.contact), ("docs", &policy.docs)];
@@ -99,7 +99,7 @@ impl<'s> Source<'s> {
         one_line(&format!("{what} (policy {}{})", policy.name, help.collect::<String>()))
     }
 
-    /// True if `spec.match` includes the request; the kind and the driver are not looked at.
+    /// A test for `spec.match`, without the kind and the driver.
     pub(super) fn scope(&self, kind: ApiKind) -> Test {
         let scope = self.spec.get("match");
         let names: Vec<&str> = scope.get("operations").items().map(Value::str).collect();

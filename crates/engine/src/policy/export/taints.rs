@@ -13,15 +13,15 @@ use tollgate_formats::gotime;
 /// Expressions for the driver of a slice, or of the selector of a rule.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Driver {
-    /// Its name; empty for a rule without a driver.
+    /// Driver name; empty for a rule without a driver.
     pub(super) name: &'static str,
     pub(super) can_be_empty: bool,
 }
 
 impl Driver {
-    /// What `${driver}` stands for in an allow entry, as a regular expression.
+    /// Regular expression for `${driver}` in an allow entry.
     const REGEX: &'static str = "variables.driverRegex";
-    /// What `${driver}` stands for in a deny entry: a rule without a driver affects all drivers.
+    /// Regular expression for `${driver}` in a deny entry. A rule without a driver affects all drivers.
     const DENIED_REGEX: &'static str = "variables.deniedDriverRegex";
 
     fn declare(self, draft: &mut Draft<'_>) {
@@ -125,7 +125,7 @@ pub(super) fn closest(policies: &[TaintPolicy<'_>]) -> Closest {
     Closest::By(format!("{expression}-1"))
 }
 
-/// Which policy Tollgate names in a violation of the allow lists.
+/// The policy that Tollgate names in a violation of allow lists.
 #[derive(Debug)]
 pub(super) enum Closest {
     /// The policy with this index.
@@ -136,7 +136,7 @@ pub(super) enum Closest {
 
 impl Closest {
     /// True if it is the policy with this index.
-    pub(super) fn is(&self, index: usize) -> Test {
+    pub(super) fn is_policy(&self, index: usize) -> Test {
         match self {
             Closest::Always(only) if *only == index => Test::Always,
             Closest::Always(_) => Test::Never,
@@ -220,9 +220,9 @@ pub(super) fn live_denied<T: Clone>(
     entries.iter().filter(|entry| terms(entry).expires.is_none()).cloned().collect()
 }
 
-/// A message about something that no allow entry includes; `policies` are those with an allow list.
+/// The message for a value that no allow entry contains. `policies` are the policies with an allow list.
 pub(super) fn not_allowed(what: &str, policies: &[&str]) -> String {
-    /// Most policies that a message names.
+    /// Maximum number of policies that a message names.
     const NAMED: usize = 5;
     let named: Vec<&str> = policies.iter().take(NAMED).copied().collect();
     let more = policies.len().saturating_sub(NAMED);

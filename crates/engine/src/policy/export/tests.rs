@@ -49,7 +49,8 @@ fn every_field_is_exported_or_listed() {
     }
 }
 
-/// What depends on time, the cluster, JSON Schemas or failures is listed, and is never stricter than the policy.
+/// Parts that depend on time, cluster state, JSON Schemas or failures are listed as omissions, and the export
+/// is never stricter than the policy.
 #[test]
 fn what_cannot_be_expressed_is_listed_and_left_out() {
     let policy = |kind: &str, spec: &str| {
@@ -92,6 +93,16 @@ fn what_cannot_be_expressed_is_listed_and_left_out() {
         ),
         (
             "TaintPolicy",
+            "{validations: [{expression: \"object.kind.reverse() != 'a'\"}]}",
+            Some(("spec.validations[0].expression", OmissionReason::Expression)),
+        ),
+        (
+            "TaintPolicy",
+            "{validations: [{expression: \"'%s'.format([object.spec]) != 'a'\"}]}",
+            Some(("spec.validations[0].expression", OmissionReason::Expression)),
+        ),
+        (
+            "TaintPolicy",
             "{match: {resources: [ResourceSlicePatch]}, allow: []}",
             Some(("spec.match.resources", OmissionReason::Kind)),
         ),
@@ -109,8 +120,37 @@ fn what_cannot_be_expressed_is_listed_and_left_out() {
             .map(|Omission { field, reason, .. }| (field.as_str(), *reason))
             .collect();
         assert_eq!(listed, expected.into_iter().collect::<Vec<_>>(), "{spec}");
-        let is_weaker = spec.contains("deny: [{") || spec.contains("Ignore") || spec.contains("['a', 1]");
+        let is_weaker =
+            spec.contains("deny: [{") || spec.contains("Ignore") || spec.contains("expression: \"");
         let denies = exported.policies.iter().any(|policy| policy.validations.len() > 1);
         assert!(!(is_weaker && denies), "{spec}: {:?}", exported.policies);
     }
+}
+
+/// The message about an error contains the expression, and an API server drops a warning with a line break.
+#[test]
+fn validations_of_policies_are_one_line() {
+    let text = "apiVersion: tollgate.dev/v1alpha1
+kind: TaintRulePolicy
+metadata: {name: p}
+spec:
+  action: Warn
+  validations:
+  - expression: |
+      object.spec.taint.key != 'a/b'  // not this one
+      && object.spec.nothing == 1
+  - expression: object.spec.nothing
+";
+    let exported = export(&load(text), "1.37");
+    let policy = exported.policies.first().unwrap();
+    let [.., first, second] = policy.validations.as_slice() else { panic!("{policy:?}") };
+    assert_eq!(
+        [&first.expression, &second.expression],
+        ["variables.validation_p_0", "variables.validation_p_1"]
+    );
+    let [.., first, second] = policy.variables.as_slice() else { panic!("{policy:?}") };
+    assert_eq!([&first.name, &second.name], ["validation_p_0", "validation_p_1"]);
+    assert!(first.expression.contains("// not this one\n&& object.spec.nothing == 1"), "{first:?}");
+    // It must be bool, and its type is not known.
+    assert_eq!(second.expression, "((\nobject.spec.nothing\n) && true)");
 }

@@ -30,7 +30,7 @@ pub(super) fn list<'t>(texts: impl IntoIterator<Item = &'t str>) -> String {
     format!("[{}]", texts.join(", "))
 }
 
-/// How tightly the outermost operator of a test binds.
+/// Precedence of the outermost operator of a test.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Binding {
     Or,
@@ -55,7 +55,7 @@ pub(super) struct Text {
 }
 
 impl Text {
-    /// The text, in parentheses if an operator of that binding would take it apart.
+    /// The text, in parentheses if it binds less tightly than `binding`.
     fn within(&self, binding: Binding) -> String {
         if self.binding < binding { format!("({})", self.text) } else { self.text.clone() }
     }
@@ -66,7 +66,7 @@ impl Test {
         Test::When(Text { text, binding })
     }
 
-    /// A variable, a call, or anything else that no operator takes apart.
+    /// A variable, a call, or another expression that needs no parentheses.
     pub(super) fn call(text: impl Into<String>) -> Test {
         Test::when(text.into(), Binding::Call)
     }
@@ -116,7 +116,7 @@ impl Test {
         join(tests, Test::Always, &Test::Never, " && ", Binding::And)
     }
 
-    /// The expression.
+    /// The CEL expression of the test.
     pub(super) fn text(&self) -> &str {
         match self {
             Test::Always => "true",
@@ -126,7 +126,7 @@ impl Test {
     }
 }
 
-/// Joins tests by an operator: `neutral` adds nothing, and `absorbing` decides everything.
+/// Joins tests with an operator: `neutral` tests are dropped, and an `absorbing` test decides the result.
 fn join(
     tests: impl IntoIterator<Item = Test>,
     neutral: Test,
@@ -180,8 +180,8 @@ pub(super) fn globs<'t>(patterns: impl IntoIterator<Item = &'t str>, subject: &s
 /// Placeholder for the driver in a key glob.
 const DRIVER: &str = super::super::entries::DRIVER_PLACEHOLDER;
 
-/// True if the subject matches the glob, in which `${driver}` stands for the driver. `driver` is an expression for the
-/// name; `driver_regex` is one for a regular expression that matches what the placeholder stands for.
+/// Tests whether the subject matches a glob with `${driver}`. `driver` is an expression for the driver name;
+/// `driver_regex` is an expression for a regular expression that matches it.
 pub(super) fn driver_glob(pattern: &str, subject: &str, driver: Option<&str>, driver_regex: &str) -> Test {
     if !pattern.contains(DRIVER) {
         return glob(pattern, subject);

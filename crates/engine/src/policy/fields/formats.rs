@@ -45,7 +45,7 @@ pub(in crate::policy) static KEY_PATTERN: TextFormat = TextFormat {
     },
 };
 
-/// The key of a taint.
+/// Format of taint keys.
 pub(in crate::policy) static TAINT_KEY: TextFormat = TextFormat {
     pattern: "^([-a-z0-9.]+/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$",
     problems: |text| {
@@ -60,7 +60,7 @@ pub(in crate::policy) static TAINT_KEY: TextFormat = TextFormat {
     },
 };
 
-/// The value of a taint.
+/// Format of taint values.
 pub(in crate::policy) static TAINT_VALUE: TextFormat = TextFormat {
     pattern: "^([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?$",
     problems: |text| {

@@ -1,38 +1,25 @@
 //! Fields of a ParameterPolicy.
 
-use super::{
-    ACTION, API, CONDITIONS, CONTACT, DOCS, DRIVERS, ENFORCE_FROM, EXCLUDED, EXEMPT, FAILURE, LEVELS, META,
-    NAMESPACES, OPERATIONS, SCHEMA_FILE, SELECTED, STATUS, UNAVAILABLE, VALIDATIONS,
-};
+use super::{DRIVERS, EXCLUDED, LEVELS, NAMESPACES, OPERATIONS, SCHEMA_FILE, SELECTED};
 use crate::policy::schema::{Struct, Ty, field, required};
 use tollgate_api::profile::ApiKind;
 
-/// ParameterPolicy.
+/// Schema of a ParameterPolicy.
 pub(in crate::policy) static POLICY: Struct = policy_file!("ParameterPolicy", SPEC);
 
-static SPEC: Struct = Struct {
-    name: "ParameterPolicySpec",
-    fields: &[
-        field("match", Ty::Struct(&MATCH), "Objects to which the policy applies (default: all)"),
-        EXEMPT,
-        ACTION,
-        ENFORCE_FROM,
-        CONTACT,
-        DOCS,
-        FAILURE,
-        UNAVAILABLE,
-        CONDITIONS,
-        VALIDATIONS,
-        field("schemas", Ty::List(&Ty::Struct(&PARAMETER_SCHEMA)), "JSON Schemas for opaque parameters"),
-        field(
-            "unknown",
-            Ty::OneOf(LEVELS),
-            "What happens to parameters whose apiVersion and kind are not in `schemas` (default: `Allow`)",
-        ),
-    ],
-};
+static SPEC: Struct = policy_spec!(
+    "ParameterPolicySpec",
+    MATCH,
+    field("schemas", Ty::List(&Ty::Struct(&PARAMETER_SCHEMA)), "JSON Schemas for opaque parameters"),
+    field(
+        "unknown",
+        Ty::OneOf(LEVELS),
+        "What happens to parameters whose apiVersion and kind are not in `schemas` (default: `Allow`)",
+    ),
+);
 
-/// Of both groups where a name is used twice: classic DRA has a ResourceClaim too.
+/// Resources that a ParameterPolicy can match. A name that exists in two groups, such as ResourceClaim in
+/// classic DRA, means both.
 const MATCH_RESOURCES: &[&str] = &[
     "ResourceClaim",
     "ResourceClaimTemplate",

@@ -1,39 +1,26 @@
 //! Fields of a TaintPolicy.
 
 use super::{
-    ACTION, API, CONDITIONS, CONTACT, DOCS, DRIVERS, ENFORCE_FROM, ENTRY_EFFECTS, EXCLUDED, EXEMPT, EXPIRES,
-    FAILURE, META, NAMESPACES, OPERATIONS, REASON, SCHEMA_FILE, SELECTED, STATUS, UNAVAILABLE, VALIDATIONS,
-    VALUES,
+    DRIVERS, ENTRY_EFFECTS, EXCLUDED, EXPIRES, NAMESPACES, OPERATIONS, REASON, SCHEMA_FILE, SELECTED, VALUES,
 };
 use crate::policy::schema::{Field, Struct, Ty, field, required};
 use tollgate_api::profile::ApiKind;
 
-/// TaintPolicy.
+/// Schema of a TaintPolicy.
 pub(in crate::policy) static POLICY: Struct = policy_file!("TaintPolicy", SPEC);
 
-static SPEC: Struct = Struct {
-    name: "TaintPolicySpec",
-    fields: &[
-        field("match", Ty::Struct(&MATCH), "Objects to which the policy applies (default: all)"),
-        EXEMPT,
-        ACTION,
-        ENFORCE_FROM,
-        CONTACT,
-        DOCS,
-        FAILURE,
-        UNAVAILABLE,
-        CONDITIONS,
-        VALIDATIONS,
-        field("allow", Ty::List(&Ty::Struct(&ENTRY)), "Taints that may be published (default: all)"),
-        field(
-            "deny",
-            Ty::List(&Ty::Struct(&ENTRY)),
-            "Taints that must not be published, even if an `allow` entry matches",
-        ),
-        field("data", Ty::List(&Ty::Struct(&DATA)), "JSON Schemas for the data of taints, by key"),
-        field("maxEvictionsPerSecond", Ty::Int(1), "Maximum value of `evictionsPerSecond` in a taint"),
-    ],
-};
+static SPEC: Struct = policy_spec!(
+    "TaintPolicySpec",
+    MATCH,
+    field("allow", Ty::List(&Ty::Struct(&ENTRY)), "Taints that may be published (default: all)"),
+    field(
+        "deny",
+        Ty::List(&Ty::Struct(&ENTRY)),
+        "Taints that must not be published, even if an `allow` entry matches",
+    ),
+    field("data", Ty::List(&Ty::Struct(&DATA)), "JSON Schemas for the data of taints, by key"),
+    field("maxEvictionsPerSecond", Ty::Int(1), "Maximum value of `evictionsPerSecond` in a taint"),
+);
 
 static MATCH: Struct = Struct {
     name: "TaintMatch",

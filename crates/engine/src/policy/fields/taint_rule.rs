@@ -1,70 +1,56 @@
 //! Fields of a TaintRulePolicy.
 
-use super::{
-    ACTION, API, CONDITIONS, CONTACT, DOCS, DRIVERS, ENFORCE_FROM, EXCLUDED, EXEMPT, EXEMPTIONS, FAILURE,
-    LEVELS, META, NAMESPACES, OPERATIONS, SELECTED, STATUS, UNAVAILABLE, VALIDATIONS,
-};
+use super::{DRIVERS, EXCLUDED, EXEMPTIONS, LEVELS, NAMESPACES, OPERATIONS, SELECTED};
 use crate::policy::schema::{Struct, Ty, field, required};
 use crate::rule_annotations;
 use tollgate_api::profile::ApiKind;
 
-/// TaintRulePolicy.
+/// Schema of a TaintRulePolicy.
 pub(in crate::policy) static POLICY: Struct = policy_file!("TaintRulePolicy", SPEC);
 
-static SPEC: Struct = Struct {
-    name: "TaintRulePolicySpec",
-    fields: &[
-        field("match", Ty::Struct(&MATCH), "Objects to which the policy applies (default: all)"),
-        EXEMPT,
-        ACTION,
-        ENFORCE_FROM,
-        CONTACT,
-        DOCS,
-        FAILURE,
-        UNAVAILABLE,
-        CONDITIONS,
-        VALIDATIONS,
-        field(
-            "requireSelector",
-            Ty::List(&Ty::OneOf(&["driver", "pool", "device", "any"])),
-            "Criteria that `deviceSelector` must set; `any` requires at least one criterion",
-        ),
-        field(
-            "twoSteps",
-            Ty::Bool,
-            "Whether a rule must be created with effect `None`; a later update with the same selector and taint can set \
-             a stronger effect (default: false)",
-        ),
-        field("maxImpact", Ty::Struct(&MAX_IMPACT), "Maximum impact of a rule; requires the cluster state"),
-        field(
-            "maxTainted",
-            Ty::Struct(&MAX_TAINTED),
-            "Maximum number of devices that all rules together may taint; requires the cluster state",
-        ),
-        field(
-            "onUnknown",
-            Ty::OneOf(LEVELS),
-            "What happens if `maxImpact` or `maxTainted` applies to a rule but the cluster state is not known \
-             (default: `Deny`)",
-        ),
-        field(
-            "acknowledge",
-            Ty::Struct(&ACKNOWLEDGE),
-            "Annotation with which users can exceed `maxImpact` and `maxTainted`",
-        ),
-        field(
-            "requireAnnotations",
-            Ty::NonEmptyList(&Ty::OneOf(rule_annotations::ALL)),
-            "Annotations that a rule must have",
-        ),
-        field(
-            "maxAgeSeconds",
-            Ty::Int(1),
-            "Maximum age of a rule in seconds; `tollgate.dev/expires` must be set and be at most this long after the \
-             rule is created",
-        ),
-    ],
-};
+static SPEC: Struct = policy_spec!(
+    "TaintRulePolicySpec",
+    MATCH,
+    field(
+        "requireSelector",
+        Ty::List(&Ty::OneOf(&["driver", "pool", "device", "any"])),
+        "Criteria that `deviceSelector` must set; `any` requires at least one criterion",
+    ),
+    field(
+        "twoSteps",
+        Ty::Bool,
+        "Whether a rule must be created with effect `None`; a later update with the same selector and taint can set \
+         a stronger effect (default: false)",
+    ),
+    field("maxImpact", Ty::Struct(&MAX_IMPACT), "Maximum impact of a rule; requires the cluster state"),
+    field(
+        "maxTainted",
+        Ty::Struct(&MAX_TAINTED),
+        "Maximum number of devices that all rules together may taint; requires the cluster state",
+    ),
+    field(
+        "onUnknown",
+        Ty::OneOf(LEVELS),
+        "What happens if `maxImpact` or `maxTainted` applies to a rule but the cluster state is not known \
+         (default: `Deny`)",
+    ),
+    field(
+        "acknowledge",
+        Ty::Struct(&ACKNOWLEDGE),
+        "Annotation with which users can exceed `maxImpact` and `maxTainted`",
+    ),
+    field(
+        "requireAnnotations",
+        Ty::NonEmptyList(&Ty::OneOf(rule_annotations::ALL)),
+        "Annotations that a rule must have",
+    ),
+    field(
+        "maxAgeSeconds",
+        Ty::Int(1),
+        "Maximum age of a rule in seconds; `tollgate.dev/expires` must be set and be at most this long after the \
+         rule is created",
+    ),
+);
 
 static MATCH: Struct = Struct {
     name: "RuleMatch",

@@ -1,51 +1,38 @@
 //! Fields of a TolerationPolicy.
 
 use super::{
-    ACTION, API, CONDITIONS, CONTACT, DOCS, EFFECTS, ENFORCE_FROM, ENTRY_EFFECTS, EXCLUDED, EXEMPT, EXPIRES,
-    FAILURE, META, NAMESPACES, OPERATIONS, REASON, SELECTED, STATUS, UNAVAILABLE, VALIDATIONS, VALUES,
-    formats,
+    EFFECTS, ENTRY_EFFECTS, EXCLUDED, EXPIRES, NAMESPACES, OPERATIONS, REASON, SELECTED, VALUES, formats,
 };
 use crate::policy::schema::{Field, Struct, Ty, field, required};
 use tollgate_api::profile::ApiKind;
 
-/// TolerationPolicy.
+/// Schema of a TolerationPolicy.
 pub(in crate::policy) static POLICY: Struct = policy_file!("TolerationPolicy", SPEC);
 
-static SPEC: Struct = Struct {
-    name: "TolerationPolicySpec",
-    fields: &[
-        field("match", Ty::Struct(&MATCH), "Objects to which the policy applies (default: all)"),
-        EXEMPT,
-        ACTION,
-        ENFORCE_FROM,
-        CONTACT,
-        DOCS,
-        FAILURE,
-        UNAVAILABLE,
-        CONDITIONS,
-        VALIDATIONS,
-        field(
-            "allow",
-            Ty::List(&Ty::Struct(&ALLOWED)),
-            "Tolerations that are allowed (default: all); `[]` allows none, unless another policy allows some",
-        ),
-        field(
-            "deny",
-            Ty::List(&Ty::Struct(&DENIED)),
-            "Tolerations that are denied, even if an `allow` entry matches",
-        ),
-        field(
-            "requireKey",
-            Ty::Bool,
-            "Denies tolerations without a key, which match the taints of all keys (default: false)",
-        ),
-        field(
-            "defaults",
-            Ty::List(&Ty::Struct(&DEFAULT)),
-            "Tolerations that are allowed, and that are added to every device request in a new claim or template",
-        ),
-    ],
-};
+static SPEC: Struct = policy_spec!(
+    "TolerationPolicySpec",
+    MATCH,
+    field(
+        "allow",
+        Ty::List(&Ty::Struct(&ALLOWED)),
+        "Tolerations that are allowed (default: all); `[]` allows none, unless another policy allows some",
+    ),
+    field(
+        "deny",
+        Ty::List(&Ty::Struct(&DENIED)),
+        "Tolerations that are denied, even if an `allow` entry matches",
+    ),
+    field(
+        "requireKey",
+        Ty::Bool,
+        "Denies tolerations without a key, which match the taints of all keys (default: false)",
+    ),
+    field(
+        "defaults",
+        Ty::List(&Ty::Struct(&DEFAULT)),
+        "Tolerations that are allowed, and that are added to every device request in a new claim or template",
+    ),
+);
 
 static MATCH: Struct =
     Struct { name: "ClaimMatch", fields: &[NAMESPACES, EXCLUDED, SELECTED, OPERATIONS, MATCH_RESOURCES] };

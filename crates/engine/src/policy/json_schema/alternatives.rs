@@ -1,8 +1,8 @@
 //! A schema that says less about alternatives, for the errors of values that are not valid.
 //!
-//! The `jsonschema` crate collects the errors of all branches of `anyOf` and `oneOf`, and those of the branches inside
-//! them: in a recursive schema, that tree grows with every level of the data. Behind `not` it asks only whether a value is
-//! valid, and remembers the answers. So `anyOf: […]` is written as `not: {not: {$ref: …}}` here.
+//! The `jsonschema` crate collects the errors of all branches of `anyOf` and `oneOf`, and those of the branches
+//! inside them: in a recursive schema, that tree grows with every level of the data. Behind `not` it asks only
+//! whether a value is valid, and remembers the answers. So `anyOf: […]` is written as `not: {not: {$ref: …}}` here.
 //!
 //! Invariant: the schema accepts the same values, as long as nothing depends on which branch was valid
 //! (`unevaluatedProperties`, `unevaluatedItems`).
@@ -12,16 +12,16 @@ use serde_json::{Map, Value as Json};
 
 use super::object;
 
-/// Keywords with maps whose keys are names and no keywords.
+/// Keywords whose value is a map from names to schemas.
 const MAPS: [&str; 6] =
     ["properties", "patternProperties", "dependentSchemas", "dependencies", "$defs", "definitions"];
-/// Keywords whose values are no schemas, or schemas of which no errors are collected.
+/// Keywords whose values are not schemas, or schemas for which no errors are collected.
 const LEFT_ALONE: [&str; 6] = ["const", "enum", "default", "examples", "not", "if"];
 
 /// References to where alternatives are moved: `$defs`, under this name, a number and the keyword.
 const REFERENCE: &str = "#/$defs/tollgate-alternatives-";
 
-/// The schema with its alternatives moved, if that is possible.
+/// Returns the schema with its alternatives moved to `$defs`, if that is possible.
 pub(super) fn moved(schema: &Json) -> Option<Json> {
     let mut schema = schema.clone();
     let mut definitions = Map::new();
@@ -58,7 +58,7 @@ fn move_from(schema: &mut Json, definitions: &mut Map<String, Json>) {
     }
 }
 
-/// What is wrong if a value is not valid under a moved keyword, given what stands behind `not`.
+/// Message for a value that violates a moved keyword, based on the schema inside `not`.
 pub(super) fn requirement(schema: &Json) -> Option<&'static str> {
     let reference = schema.get("not")?.get("$ref")?.as_str()?;
     match reference.strip_prefix(REFERENCE)?.rsplit('-').next()? {

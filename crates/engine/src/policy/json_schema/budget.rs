@@ -1,34 +1,34 @@
-//! How many steps the JSON Schemas of a request may take.
+//! The step budget for evaluating JSON Schemas.
 //!
-//! The `jsonschema` crate has no limit of its own. It sees the data only by way of [`Instance`](super::instance::Instance),
-//! which takes a step for each look. Once there are no steps left, values look as if they were empty, so that evaluation
-//! ends soon.
+//! The `jsonschema` crate has no limit of its own. It reads the data only through
+//! [`Instance`](super::instance::Instance), which takes a step for each access. When no steps are left, values appear
+//! to be empty, so that the evaluation ends soon.
 //!
-//! Invariant: what was decided after the meter was closed is never used.
+//! Invariant: results after the budget was exhausted are never used.
 
 use std::cell::Cell;
 
 use tollgate_document::doc::Value;
 
-/// Steps that every object may take.
+/// Steps available for every object.
 const BASE_STEPS: u64 = 50_000;
 /// Steps for each key, item and scalar of the data.
 const STEPS_PER_NODE: u64 = 256;
-/// Steps that no object may exceed, whatever its size.
+/// Maximum number of steps for any object.
 const MAX_STEPS: u64 = 4_000_000;
-/// Steps for a value as such, whatever its schema.
+/// Steps for each value, independent of its schema.
 const STEPS_PER_VALUE: u64 = 8;
-/// Parts of a value that are looked at in one step, to see whether it can be checked.
+/// Number of parts of a value that are visited in one step when checking whether it can be evaluated.
 const PARTS_PER_STEP: u64 = 8;
-/// Errors that the crate may collect about one value, also those of alternatives. Each contains its path through the
-/// schema, which takes some kilobytes for a deep value.
+/// Maximum number of errors that the `jsonschema` crate may collect for one value, including errors of
+/// alternatives. Each error contains its path in the schema, which takes some kilobytes for a deep value.
 const MAX_ERRORS: usize = 256;
 /// Members or items of a value that count as one more error: an error can list them.
 const PARTS_PER_ERROR: usize = 4;
 /// Bytes of a schema that count as one more error: an error can contain a part of it.
 const BYTES_PER_ERROR: usize = 256;
 
-/// How many steps the JSON Schemas of all policies may take for one object.
+/// The step budget of the JSON Schemas of all policies for one object.
 #[derive(Clone, Debug, Default)]
 pub(in crate::policy) struct Budget {
     granted: Cell<u64>,
@@ -42,7 +42,7 @@ impl Budget {
         self.granted.set(self.granted.get().max(BASE_STEPS).saturating_add(steps).min(MAX_STEPS));
     }
 
-    /// Takes steps; false if there are not enough.
+    /// Takes steps from the budget; returns false if too few are left.
     fn take(&self, steps: u64) -> bool {
         let taken = self.taken.get().saturating_add(steps);
         let is_granted = taken <= self.granted.get();
@@ -52,17 +52,17 @@ impl Budget {
         is_granted
     }
 
-    /// Takes steps for looking at a value once; false if there are not enough.
+    /// Takes the steps for visiting a value once; returns false if too few are left.
     pub(super) fn take_for(&self, value: Value<'_>) -> bool {
         self.take(STEPS_PER_VALUE + value.size() as u64 / PARTS_PER_STEP)
     }
 
-    /// Takes steps that were needed, as far as there are any left.
+    /// Takes steps that were already used; the budget stops at zero.
     pub(in crate::policy) fn charge(&self, steps: u64) {
         self.taken.set(self.taken.get().saturating_add(steps).min(self.granted.get()));
     }
 
-    /// Steps that were taken.
+    /// Number of steps taken so far.
     #[cfg(test)]
     pub(super) fn taken(&self) -> u64 {
         self.taken.get()
@@ -83,20 +83,20 @@ impl<'b> Meter<'b> {
         Meter { budget, is_closed: Cell::new(false), errors: Cell::new(0), error_weight: 1 }
     }
 
-    /// A meter for collecting errors, of which each may contain a part of a schema of so many bytes.
+    /// Creates a meter for collecting errors. Each error may contain a schema part of `bytes` bytes.
     pub(super) fn for_errors(&self, bytes: usize) -> Meter<'b> {
         Meter { error_weight: 1 + bytes / BYTES_PER_ERROR, ..Meter::new(self.budget) }
     }
 
-    /// Takes steps; false if it is over.
+    /// Takes steps; returns false if the meter is exhausted.
     pub(super) fn take(&self, steps: u64) -> bool {
         let is_open = !self.is_closed.get() && self.budget.take(steps);
         self.is_closed.set(!is_open);
         is_open
     }
 
-    /// Counts an error of the crate about a value of so many members or items; false if it was found too late to mean
-    /// anything.
+    /// Counts an error about a value with `parts` members or items. Returns false if the meter was already
+    /// exhausted, so that the error is not reliable.
     pub(super) fn count_error(&self, parts: usize) -> bool {
         let is_open = !self.is_closed.get();
         let errors = self.errors.get() + self.error_weight + parts / PARTS_PER_ERROR;
@@ -105,7 +105,7 @@ impl<'b> Meter<'b> {
         is_open
     }
 
-    /// The steps, or the errors that may be collected, were used up.
+    /// True if the steps, or the number of collectible errors, are used up.
     pub(super) fn is_closed(&self) -> bool {
         self.is_closed.get()
     }

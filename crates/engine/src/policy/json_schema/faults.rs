@@ -1,8 +1,9 @@
-//! What is wrong with a value: the places, in the words of the `jsonschema` crate.
+//! Converts errors of the `jsonschema` crate to violations with paths and messages.
 //!
-//! Alternatives (`anyOf`, `oneOf`, `not`) are one fault where they stand; the faults of their branches are not reported.
+//! A failed alternative (`anyOf`, `oneOf`, `not`) is one violation at its own path; the errors of its branches are
+//! not reported.
 //!
-//! Invariant: the number of faults and the length of their texts do not depend on the data.
+//! Invariant: the number of violations and the length of their messages do not depend on the data.
 
 use std::collections::HashSet;
 
@@ -10,36 +11,36 @@ use jsonschema::ValidationError;
 use jsonschema::error::ValidationErrorKind as Kind;
 use jsonschema::paths::LocationSegment;
 
-use super::{alternatives, cut};
+use super::{alternatives, shortened_name};
 use tollgate_document::doc::{Value, ValueKind};
 use tollgate_document::field::Path;
 
-/// More faults than this about one value help nobody.
+/// Maximum number of reported violations for one value.
 const MAX_FAULTS: usize = 16;
-/// Values of this many bytes are shown, and the one that exceeds them.
+/// Maximum total size in bytes of values shown in messages. The value that exceeds it is still shown.
 const MAX_BYTES: usize = 64 * 1024;
-/// Names that are listed in one fault.
+/// Maximum number of names listed in one message.
 const MAX_NAMES: usize = 16;
-/// Values longer than this are not repeated in the text of a fault.
+/// Values longer than this are not shown in messages.
 const MAX_SHOWN: usize = 1024;
 
 /// A violation and its path.
 #[derive(Debug)]
 pub(in crate::policy) struct SchemaViolation {
-    /// The value there, as JSON; `None` where it is about all of a value that cannot be shown.
+    /// The value as JSON; `None` if the violation is about a whole value that cannot be shown.
     pub(in crate::policy) value: Option<String>,
-    /// What is wrong.
+    /// Message of the violation.
     pub(in crate::policy) text: String,
-    /// It is the key that is wrong.
+    /// True if the key, not the value, violates the schema.
     pub(in crate::policy) on_key: bool,
 }
 
-/// Where faults go.
+/// Collects the violations of a JSON Schema.
 pub(super) struct ViolationSink<'v> {
     visit: &'v mut dyn FnMut(&Path<'_>, SchemaViolation),
     said: usize,
     bytes: usize,
-    /// Paths and texts of errors: the crate repeats what it finds in several branches.
+    /// Paths and messages reported so far, because the crate repeats errors of several branches.
     known: HashSet<(String, String)>,
 }
 
@@ -48,12 +49,12 @@ impl<'v> ViolationSink<'v> {
         ViolationSink { visit, said: 0, bytes: 0, known: HashSet::new() }
     }
 
-    /// Enough was said about this value.
+    /// True if enough violations were reported for this value.
     pub(super) fn is_full(&self) -> bool {
         self.said >= MAX_FAULTS || self.bytes >= MAX_BYTES
     }
 
-    /// How many were reported.
+    /// Number of reported violations.
     pub(super) fn count(&self) -> usize {
         self.said
     }
@@ -67,7 +68,7 @@ impl<'v> ViolationSink<'v> {
         (self.visit)(at, SchemaViolation { value: Some(value), text, on_key });
     }
 
-    /// Reports that all of a value is at fault, without showing it, however much was reported before.
+    /// Reports a violation of the whole value without showing it, even if the limit is reached.
     pub(super) fn report_whole(&mut self, at: &Path<'_>, text: &str) {
         self.said += 1;
         (self.visit)(at, SchemaViolation { value: None, text: text.to_owned(), on_key: false });
@@ -108,7 +109,7 @@ fn walk(
     }
 }
 
-/// The evaluation had not been cut off when the error was found, or the first of those that it follows from.
+/// True if the evaluation had not been stopped when this error, or the first error that causes it, was found.
 pub(super) fn is_trusted(error: &ValidationError<'_>) -> bool {
     match error.kind() {
         _ if !error.instance().is_null() => true,
@@ -120,7 +121,7 @@ pub(super) fn is_trusted(error: &ValidationError<'_>) -> bool {
     }
 }
 
-/// What is wrong with a value.
+/// Returns the message for an error about a value.
 fn describe(value: Value<'_>, error: &ValidationError<'_>) -> String {
     let (what, names) = match error.kind() {
         Kind::AdditionalProperties { unexpected } => ("Additional properties", quoted(unexpected.iter())),
@@ -149,7 +150,7 @@ fn describe(value: Value<'_>, error: &ValidationError<'_>) -> String {
     format!("{what} are not allowed ({listed} {end})")
 }
 
-/// What is wrong with a value that is shown so.
+/// Returns the message for an error about a value that is displayed as `shown`.
 fn describe_value(shown: &str, error: &ValidationError<'_>) -> String {
     let moved = match error.kind() {
         Kind::Not { schema } => alternatives::requirement(schema),
@@ -158,12 +159,12 @@ fn describe_value(shown: &str, error: &ValidationError<'_>) -> String {
     moved.map_or_else(|| error.masked_with(shown).to_string(), |requirement| format!("{shown} {requirement}"))
 }
 
-/// Names or values in quotes, and one more than are listed.
+/// The names or values in quotes, up to one more than are listed.
 fn quoted(names: impl Iterator<Item = impl AsRef<str>>) -> Vec<String> {
-    names.take(MAX_NAMES + 1).map(|name| format!("'{}'", cut(name.as_ref()))).collect()
+    names.take(MAX_NAMES + 1).map(|name| format!("'{}'", shortened_name(name.as_ref()))).collect()
 }
 
-/// A value in a text; a long one is not repeated there.
+/// The value for a message; long values are not included.
 fn shown(value: Value<'_>) -> String {
     let bytes: usize = value.descendants().take(MAX_SHOWN).map(|part| part.text().len() + 1).sum();
     if bytes <= MAX_SHOWN && value.size() < MAX_SHOWN { value.to_json() } else { "value".to_owned() }

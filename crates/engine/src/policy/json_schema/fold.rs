@@ -3,7 +3,7 @@
 //! Go takes the least rune of an orbit of Unicode's simple folding. Any other representative tells the same names
 //! apart; here it is the lower case of the upper case, as far as each is one rune.
 
-/// A name in the form in which names that Go takes for the same are equal.
+/// The case-folded form of a name, which is equal for names that Go does not distinguish.
 pub(super) fn folded(name: &str) -> String {
     name.chars().map(fold).collect()
 }

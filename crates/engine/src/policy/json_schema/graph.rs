@@ -1,8 +1,8 @@
 //! The subschemas of a JSON Schema: which apply to a value itself, which to its members and items.
 //!
-//! The `jsonschema` crate evaluates schemas. This graph is for two questions that it does not answer: whether evaluation
-//! can explode, and which names are known for the keys of an object (`keys`). Keywords that a draft does not have are
-//! taken into account all the same; at worst, a name is known that need not be.
+//! The `jsonschema` crate evaluates schemas. This graph is for two questions that it does not answer: whether
+//! evaluation can explode, and which names are known for the keys of an object (`keys`). Keywords that a draft does
+//! not have are taken into account all the same; at worst, a name is known that need not be.
 //!
 //! Invariant: no subschema applies to the same value again by way of itself, and not too many apply to it, so that
 //! evaluation without looking at the data ends soon.
@@ -19,36 +19,36 @@ use super::instance::{Instance, Tape};
 use super::{compile, object};
 use tollgate_document::doc::Value;
 
-/// More subschemas than this are refused.
+/// Maximum number of subschemas of a schema.
 const MAX_SUBSCHEMAS: usize = 20_000;
-/// Subschemas that may apply to the same value, where one that is reached in two ways counts twice.
+/// Maximum number of subschemas that may apply to the same value, counting each path to a subschema.
 const MAX_APPLIED: u32 = 10_000;
 
-/// What a schema without `$id` is resolved against.
+/// Base URI of a schema without `$id`.
 const BASE_URI: &str = "json-schema:///";
 
 /// Keywords with a subschema that applies to the same value, or with a list of them.
 const BRANCHES: [&str; 7] = ["allOf", "anyOf", "oneOf", "not", "if", "then", "else"];
 
-/// Subschemas; the first is the whole schema.
+/// The subschemas of a schema; the first one is the whole schema.
 #[derive(Debug, Default)]
 pub(super) struct Graph {
     nodes: Vec<Subschema>,
-    /// How many subschemas apply to a value inside each other, at most.
+    /// Maximum nesting of subschemas that apply to the same value.
     pub(super) nesting: u32,
-    /// References are resolved against one URI only.
+    /// True if all references are resolved against the same URI.
     pub(super) has_one_base: bool,
-    /// The length of the longest `not`.
+    /// Length of the longest `not` schema.
     pub(super) longest_not: usize,
 }
 
-/// One subschema.
+/// A subschema in the graph.
 #[derive(Debug, Default)]
 pub(super) struct Subschema {
-    /// What may apply to the same value, in any branch.
+    /// Subschemas that may apply to the same value, in any branch.
     in_place: Vec<u32>,
     pub(super) properties: BTreeMap<Box<str>, u32>,
-    /// The names in `properties`, by what Go makes of them.
+    /// The names in `properties`, by their case-folded form.
     pub(super) folded: BTreeMap<Box<str>, Box<str>>,
     patterns: Vec<(Validator<Tape>, u32)>,
     additional: Option<u32>,
@@ -94,7 +94,7 @@ impl Graph {
         Ok(graph)
     }
 
-    /// The subschema of that number.
+    /// The subschema with this index.
     pub(super) fn get(&self, number: u32) -> Option<&Subschema> {
         self.nodes.get(number as usize)
     }
@@ -116,7 +116,8 @@ impl Graph {
         all
     }
 
-    /// Refuses schemas whose evaluation could explode, and returns how deep subschemas for one value are nested.
+    /// Rejects schemas whose evaluation could take exponential time. Returns the nesting depth of subschemas
+    /// for one value.
     fn check_size(&self) -> Result<u32, String> {
         let mut visits = vec![Visit::New; self.nodes.len()];
         let mut todo: Vec<u32> = (0..).take(self.nodes.len()).collect();
@@ -146,7 +147,7 @@ impl Graph {
     }
 }
 
-/// What is known of a subschema while sizes are computed.
+/// State of a subschema while sizes are computed.
 #[derive(Clone, Copy)]
 enum Visit {
     New,
@@ -155,7 +156,7 @@ enum Visit {
 }
 
 impl Subschema {
-    /// How many subschemas it applies to a value, itself included, and how deep they are nested.
+    /// Returns the number of subschemas that apply to a value, including itself, and their nesting depth.
     fn size(&self, visits: &[Visit]) -> Result<(u32, u32), String> {
         let (mut all_applied, mut deepest) = (1u32, 0);
         for branch in self.in_place.iter().filter_map(|branch| visits.get(*branch as usize)) {
@@ -198,7 +199,7 @@ impl Subschema {
     }
 }
 
-/// A subschema, and what its references are resolved against.
+/// A subschema, and the base URI of its references.
 #[derive(Clone)]
 struct SchemaLocation<'s> {
     contents: &'s Json,
@@ -208,7 +209,7 @@ struct SchemaLocation<'s> {
 
 struct GraphReader<'r> {
     registry: &'r Registry<'r>,
-    /// Numbers of subschemas, by address and base.
+    /// Indices of the subschemas, by address and base URI.
     numbers: HashMap<(usize, String, Draft), u32>,
     locations: Vec<SchemaLocation<'r>>,
     has_dynamic_references: bool,
@@ -223,7 +224,7 @@ fn id_of(schema: &Json, draft: Draft) -> Option<&str> {
 }
 
 impl<'r> GraphReader<'r> {
-    /// The number of a subschema, a new one if it is visited first.
+    /// The index of a subschema, which is assigned on the first visit.
     fn number(&mut self, location: SchemaLocation<'r>) -> Result<u32, String> {
         let address = std::ptr::from_ref(location.contents) as usize;
         let key = (address, location.base.as_str().to_owned(), location.draft);
@@ -238,7 +239,7 @@ impl<'r> GraphReader<'r> {
         Ok(number)
     }
 
-    /// The numbers of the subschemas in the value of a keyword: a schema, or a list of them.
+    /// The indices of the subschemas in the value of a keyword: a schema or a list of schemas.
     fn inside(&mut self, location: &SchemaLocation<'r>, value: Option<&'r Json>) -> Result<Vec<u32>, String> {
         let list = match value {
             Some(Json::Array(list)) => list.as_slice(),

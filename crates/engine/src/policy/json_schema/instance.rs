@@ -1,7 +1,7 @@
-//! The document tape as an instance of the `jsonschema` crate, so that it reads our values in place.
+//! Adapts the document tape to the `jsonschema` crate, so that it reads values in place.
 //!
-//! Invariant: every look at the data takes steps of the [`Meter`], about as many as it costs. No value is turned
-//! into a generic tree.
+//! Invariant: every access to the data takes a number of steps from the [`Meter`] that corresponds to its cost. No
+//! value is converted to a generic tree.
 #![expect(clippy::disallowed_types, reason = "the validator takes a generic JSON tree")]
 
 use std::borrow::Cow;
@@ -10,19 +10,19 @@ use jsonschema::JsonType;
 use jsonschema::json::{Array, Json, JsonNumber, Node, NodeIdentity, Object, cmp};
 
 use super::budget::Meter;
-use super::cut;
+use super::shortened_name;
 use tollgate_document::doc::{Items, Members, Value, ValueKind};
 
-/// Our representation, as the crate names it.
+/// The document tape as a representation of the `jsonschema` crate.
 #[derive(Debug)]
 pub(super) struct Tape;
 
 /// A value of a document, or the bare name of a property.
 #[derive(Clone, Debug)]
 pub(super) enum Instance<'a> {
-    /// A value of a document, and what looking at it is charged to.
+    /// A value of a document, and the meter for accessing it.
     Value(Value<'a>, &'a Meter<'a>),
-    /// A name on its own. Looking at the member was charged for.
+    /// The name of a property, whose access was already charged.
     Name(&'a str),
 }
 
@@ -42,7 +42,7 @@ impl Json for Tape {
     }
 }
 
-/// A number, by its literal.
+/// A number, represented by its literal.
 #[derive(Debug)]
 pub(super) struct Literal<'a>(&'a str);
 
@@ -75,7 +75,7 @@ impl JsonNumber for Literal<'_> {
 }
 
 impl<'a> Instance<'a> {
-    /// The value, if it is of that kind and there are enough steps to look at it.
+    /// The value, if it has this kind and enough steps are left to read it.
     fn of_kind(&self, kind: ValueKind) -> Option<Value<'a>> {
         match self {
             Instance::Value(value, meter) if value.kind() == kind && meter.take(1) => Some(*value),
@@ -145,17 +145,17 @@ impl<'a> Node<'a, Tape> for Instance<'a> {
         }
     }
 
-    /// The crate asks for this when it makes an error. It gets the number of the value and no copy, which could take much
-    /// memory; and `null` if the error is not to be trusted.
+    /// Called by the `jsonschema` crate to create an error. Returns the index of the value instead of a copy,
+    /// which could be large, or `null` if the error is unreliable.
     fn to_value(&self) -> Cow<'a, serde_json::Value> {
         Cow::Owned(match self {
-            Instance::Name(name) => serde_json::Value::from(cut(name)),
+            Instance::Name(name) => serde_json::Value::from(shortened_name(name)),
             Instance::Value(value, meter) if meter.count_error(value.len()) => value.index().into(),
             Instance::Value(..) => serde_json::Value::Null,
         })
     }
 
-    /// By which what was decided about a list or an object is remembered.
+    /// Key under which the result for a list or object is cached.
     fn identity(&self) -> Option<NodeIdentity> {
         match self {
             Instance::Value(value, _) if matches!(value.kind(), ValueKind::Array | ValueKind::Object) => {
@@ -166,12 +166,13 @@ impl<'a> Node<'a, Tape> for Instance<'a> {
     }
 }
 
-/// What it costs to read a text.
+/// Steps for reading a string.
 fn cost_of(text: &str) -> u64 {
     1 + text.len() as u64 / 64
 }
 
-/// Equality with a value of the schema. Ends where they differ, so it costs at most the size of `expected`.
+/// Compares with a value of the schema. Stops at the first difference, so the cost is at most the size of
+/// `expected`.
 fn equal(value: Value<'_>, expected: &serde_json::Value) -> bool {
     match (value.kind(), expected) {
         (ValueKind::Null, serde_json::Value::Null) => true,
@@ -251,7 +252,7 @@ impl<'a> Array<'a, Tape> for Container<'a> {
         Elements { items: self.value.items(), meter: self.meter }
     }
 
-    /// By sorting: no choice of items makes it slower.
+    /// Checks for duplicates by sorting, so that the cost does not depend on the items.
     fn is_unique(&self) -> bool {
         let texts: usize = self.value.descendants().map(|part| part.bytes().len()).sum();
         if !self.meter.take(self.value.size() as u64 + texts as u64 / 64) {
@@ -263,7 +264,7 @@ impl<'a> Array<'a, Tape> for Container<'a> {
     }
 }
 
-/// Items of an array.
+/// Iterates over the items of an array.
 pub(super) struct Elements<'a> {
     items: Items<'a>,
     meter: &'a Meter<'a>,

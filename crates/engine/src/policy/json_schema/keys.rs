@@ -1,51 +1,52 @@
 //! Keys that a Go decoder takes for others: the same one twice, and names that differ from a known one in case only.
 //!
 //! Drivers decode with Go's `encoding/json`, which takes the last of equal keys, merges objects, and falls back to
-//! comparing names without case. A schema that sees another field than the driver is no check at all, so such keys are
-//! faults. Names are known where a subschema that may apply, in whatever branch, has them in `properties`; all other
-//! keys are those of a map, and free. Expressions have no schema: known are the names that they contain ([`SoughtNames`]).
+//! comparing names without case. A schema that sees another field than the driver is no check at all, so such keys
+//! are faults. Names are known where a subschema that may apply, in whatever branch, has them in `properties`; all
+//! other keys are those of a map, and free. Expressions have no schema: known are the names that they contain
+//! ([`SoughtNames`]).
 
 use std::collections::{BTreeSet, HashMap};
 
 use super::budget::Meter;
 use super::faults::ViolationSink;
 use super::graph::Graph;
-use super::{cut, fold};
+use super::{fold, shortened_name};
 use tollgate_document::doc::{Value, ValueKind};
 use tollgate_document::field::Path;
 
-/// What says which type the value is.
+/// The fields that determine the type of a value.
 pub(in crate::policy) const TYPE_NAMES: [&str; 2] = ["apiVersion", "kind"];
 
-/// What a check of keys goes by.
+/// The input of a check of keys.
 #[derive(Clone, Copy)]
-pub(super) struct Run<'r> {
+pub(super) struct KeyCheck<'r> {
     pub(super) graph: &'r Graph,
     pub(super) meter: &'r Meter<'r>,
 }
 
-/// Looks at every key of a value that the subschemas of those numbers, and what they refer to, may apply to.
-pub(super) fn check(
-    run: Run<'_>,
+/// Checks every key of a value to which the given subschemas, or those that they reference, may apply.
+pub(super) fn check_keys(
+    key_check: KeyCheck<'_>,
     value: Value<'_>,
     schemas: &[u32],
     names: &[&str],
     at: &Path<'_>,
     faults: &mut ViolationSink<'_>,
 ) {
-    if faults.is_full() || value.is_empty() || !run.meter.take(value.len() as u64) {
+    if faults.is_full() || value.is_empty() || !key_check.meter.take(value.len() as u64) {
         return;
     }
-    let schemas = run.graph.all_branches(schemas, run.meter);
+    let schemas = key_check.graph.all_branches(schemas, key_check.meter);
     match value.kind() {
         ValueKind::Object => {
             report_duplicates(value, at, faults, |_| true);
             for (key, member) in value.members() {
-                if faults.is_full() || !run.meter.take(schemas.len() as u64) {
+                if faults.is_full() || !key_check.meter.take(schemas.len() as u64) {
                     return;
                 }
                 let key_at = at.field(key.text());
-                if let Some(intended_name) = intended_name(run.graph, key.text(), &schemas, names) {
+                if let Some(intended_name) = intended_name(key_check.graph, key.text(), &schemas, names) {
                     faults.report(
                         &key_at,
                         member.to_json(),
@@ -54,41 +55,41 @@ pub(super) fn check(
                     );
                 }
                 if !member.is_empty() {
-                    let known = schemas.iter().filter_map(|number| run.graph.get(*number));
+                    let known = schemas.iter().filter_map(|number| key_check.graph.get(*number));
                     let below: Vec<u32> =
-                        known.flat_map(|schema| schema.for_member(key, run.meter)).collect();
-                    check(run, member, &below, &[], &key_at, faults);
+                        known.flat_map(|schema| schema.for_member(key, key_check.meter)).collect();
+                    check_keys(key_check, member, &below, &[], &key_at, faults);
                 }
             }
         }
         ValueKind::Array => {
             for (index, item) in value.items().enumerate().filter(|(_, item)| !item.is_empty()) {
-                if faults.is_full() || !run.meter.take(schemas.len() as u64) {
+                if faults.is_full() || !key_check.meter.take(schemas.len() as u64) {
                     return;
                 }
-                let known = schemas.iter().filter_map(|number| run.graph.get(*number));
+                let known = schemas.iter().filter_map(|number| key_check.graph.get(*number));
                 let below: Vec<u32> = known.flat_map(|schema| schema.for_item(index)).collect();
-                check(run, item, &below, &[], &at.index(index), faults);
+                check_keys(key_check, item, &below, &[], &at.index(index), faults);
             }
         }
         _ => {}
     }
 }
 
-/// The names that the expressions of a policy look for, at whatever depth.
+/// Names of fields that the expressions of a policy read, at any depth.
 #[derive(Debug, Default)]
 pub(in crate::policy) struct SoughtNames {
-    /// Each under its folded form.
+    /// The names, by their case-folded form.
     names: HashMap<String, BTreeSet<String>>,
-    /// The expressions look into parameters or data, perhaps under names that they compute.
+    /// True if the expressions read parameters or data, possibly with computed names.
     looks_inside: bool,
 }
 
-/// Fields whose values a server passes on as they are, and those that contain them.
+/// Fields with opaque values, which the API server does not decode, and the fields that contain them.
 const OPAQUE_FIELDS: [&str; 4] = ["config", "opaque", "parameters", "data"];
 
 impl SoughtNames {
-    /// The names of some expressions.
+    /// Collects the names that some expressions read.
     pub(in crate::policy) fn of<'n>(names: impl Iterator<Item = &'n String>) -> SoughtNames {
         let mut sought = SoughtNames::default();
         for name in names {
@@ -98,7 +99,7 @@ impl SoughtNames {
         sought
     }
 
-    /// The name that a key is taken for, if it is not that name. Elsewhere the same names have another meaning.
+    /// The name that a Go decoder would confuse the key with; `None` if it is exactly that name or unrelated.
     fn intended(&self, key: &str) -> Option<&str> {
         if !self.looks_inside {
             return None;
@@ -108,7 +109,8 @@ impl SoughtNames {
     }
 }
 
-/// Looks at every key of a value for names that an expression would not find, or would find with another value.
+/// Checks every key of a value for names that an expression would not find, or for which it would find
+/// another value.
 pub(super) fn check_sought(
     meter: &Meter<'_>,
     value: Value<'_>,
@@ -138,19 +140,19 @@ pub(super) fn check_sought(
     }
 }
 
-/// Keys of one object that differ in case only.
+/// Reports keys of an object that differ only in case.
 fn report_other_cases(value: Value<'_>, at: &Path<'_>, faults: &mut ViolationSink<'_>) {
     let mut first: HashMap<String, &str> = HashMap::new();
     for (key, member) in value.members() {
         let known = *first.entry(fold::folded(key.text())).or_insert(key.text());
         if known != key.text() {
-            let text = describe_other_case(key.text(), &cut(known));
+            let text = describe_other_case(key.text(), &shortened_name(known));
             faults.report(&at.field(key.text()), member.to_json(), text, true);
         }
     }
 }
 
-/// Looks at the keys that say which type a value is, and at no others.
+/// Checks only the keys that determine the type of a value.
 pub(super) fn check_type(value: Value<'_>, at: &Path<'_>, faults: &mut ViolationSink<'_>) {
     let intended_name = |key: &str| TYPE_NAMES.into_iter().find(|name| fold::is_same(name, key));
     report_duplicates(value, at, faults, |key| intended_name(key).is_some());
@@ -166,7 +168,7 @@ pub(super) fn check_type(value: Value<'_>, at: &Path<'_>, faults: &mut Violation
     }
 }
 
-/// The values of all keys that a Go decoder takes for that one.
+/// Returns the values of all keys that a Go decoder treats as this name.
 pub(in crate::policy) fn values_of<'d>(
     value: Value<'d>,
     name: &'static str,
@@ -178,11 +180,11 @@ pub(in crate::policy) fn values_of<'d>(
 fn describe_other_case(key: &str, name: &str) -> String {
     format!(
         "key \"{}\" differs from \"{name}\" only in case, and Go decoders read it as \"{name}\": write \"{name}\"",
-        cut(key)
+        shortened_name(key)
     )
 }
 
-/// Keys that come more than once.
+/// Reports duplicate keys.
 fn report_duplicates(
     value: Value<'_>,
     at: &Path<'_>,
@@ -196,8 +198,10 @@ fn report_duplicates(
         let [one, next] = pair else { continue };
         if one == next && last != Some(*one) && !faults.is_full() {
             last = Some(*one);
-            let text =
-                format!("key \"{}\" is set twice, and decoders differ in which value they use", cut(one));
+            let text = format!(
+                "key \"{}\" is set twice, and decoders differ in which value they use",
+                shortened_name(one)
+            );
             faults.report(&at.field(one), as_written(value), text, true);
         }
     }
@@ -218,7 +222,7 @@ fn as_written(value: Value<'_>) -> String {
     out
 }
 
-/// The known name that a key is taken for, if it is not that name.
+/// The known name that a Go decoder would confuse the key with, if any.
 fn intended_name(graph: &Graph, key: &str, schemas: &[u32], names: &[&str]) -> Option<String> {
     let known = || schemas.iter().filter_map(|number| graph.get(*number));
     if names.contains(&key) || known().any(|schema| schema.properties.contains_key(key)) {

@@ -1,4 +1,4 @@
-//! What schemas say, and how much it costs.
+//! Tests the results of schemas, and their cost.
 
 mod comparison;
 mod keys;
@@ -7,18 +7,18 @@ use super::{Budget, Schema};
 use tollgate_document::doc;
 use tollgate_document::field::{Path, PathStyle};
 
-fn told(schema: &Schema, value: &str) -> (Vec<String>, u64) {
+fn violations_and_steps(schema: &Schema, value: &str) -> (Vec<String>, u64) {
     let document = doc::parse(value).unwrap();
     let mut found = Vec::new();
     let budget = Budget::default();
-    schema.check(document.root(), &Path::ROOT.field("data"), &budget, &mut |at, fault| {
+    schema.check_value(document.root(), &Path::ROOT.field("data"), &budget, &mut |at, fault| {
         found.push(format!("{}: {}", at.owned().print(PathStyle::User), fault.text));
     });
     (found, budget.taken())
 }
 
 fn faults(schema: &str, value: &str) -> Result<Vec<String>, String> {
-    Schema::compile(schema).map(|schema| told(&schema, value).0)
+    Schema::compile(schema).map(|schema| violations_and_steps(&schema, value).0)
 }
 
 #[test]
@@ -168,13 +168,13 @@ fn memory_does_not_depend_on_the_schema() {
         let schema = Schema::compile(schema).unwrap();
         let document = doc::parse(&value).unwrap();
         let taken = allocation_counter::measure(|| {
-            schema.check(document.root(), &Path::ROOT, &Budget::default(), &mut |_, _| {});
+            schema.check_value(document.root(), &Path::ROOT, &Budget::default(), &mut |_, _| {});
         });
         assert!(taken.bytes_max < most, "{value:.40}: {} bytes", taken.bytes_max);
     }
 }
 
-/// Steps that collecting errors may take, whatever the data: their number is limited.
+/// Maximum number of steps for collecting errors.
 const STEPS_OF_ERRORS: u64 = 10_000;
 
 /// The schema of the report: and/or/not expressions.
@@ -197,7 +197,7 @@ fn expression(depth: usize, leaf: &str) -> String {
 fn recursive_one_of_costs_few_steps_even_for_an_invalid_leaf() {
     let schema = Schema::compile(EXPRESSIONS).unwrap();
     for leaf in [r#"{"op":"has","key":1}"#, r#"{"op":"has","key":"a"}"#] {
-        let cost = |depth| told(&schema, &expression(depth, leaf)).1;
+        let cost = |depth| violations_and_steps(&schema, &expression(depth, leaf)).1;
         for depth in [10, 14, 20, 30, 60] {
             assert!(
                 cost(depth) <= STEPS_OF_ERRORS + 60 * (depth as u64 + 1),
@@ -206,13 +206,13 @@ fn recursive_one_of_costs_few_steps_even_for_an_invalid_leaf() {
             );
         }
     }
-    let (found, _) = told(&schema, &expression(14, r#"{"op":"has","key":1}"#));
+    let (found, _) = violations_and_steps(&schema, &expression(14, r#"{"op":"has","key":1}"#));
     assert_eq!(found.len(), 1, "one fault, not a tree of them");
     assert!(found[0].starts_with("data.filter: "), "{found:?}");
     assert!(
         found[0].ends_with("is not valid under exactly one of the schemas listed in the 'oneOf' keyword")
     );
-    assert_eq!(told(&schema, &expression(14, r#"{"op":"has","key":"a"}"#)).0, [""; 0]);
+    assert_eq!(violations_and_steps(&schema, &expression(14, r#"{"op":"has","key":"a"}"#)).0, [""; 0]);
 }
 
 #[test]
@@ -224,7 +224,7 @@ fn ambiguous_alternatives_cost_few_steps() {
         for leaf in ["1", end] {
             let value = |depth: usize| format!("{}{leaf}{}", r#"{"a":"#.repeat(depth), "}".repeat(depth));
             for depth in [10, 20, 60] {
-                let steps = told(&schema, &value(depth)).1;
+                let steps = violations_and_steps(&schema, &value(depth)).1;
                 assert!(steps <= STEPS_OF_ERRORS + 60 * (depth as u64 + 1), "{what} {depth}: {steps} steps");
             }
         }
@@ -244,7 +244,7 @@ fn conditions_and_negations_cost_few_steps() {
         for leaf in ["1", "{}"] {
             for depth in [10, 20, 60] {
                 let value = format!("{}{leaf}{}", r#"{"a":"#.repeat(depth), "}".repeat(depth));
-                let steps = told(&compiled, &value).1;
+                let steps = violations_and_steps(&compiled, &value).1;
                 assert!(
                     steps <= STEPS_OF_ERRORS + 80 * (depth as u64 + 1),
                     "{schema} {depth}: {steps} steps"
@@ -271,7 +271,7 @@ fn references_that_double_are_refused() {
         assert!(refused.ends_with("apply more than 10000 subschemas to one value"), "{refused}");
         let allowed = doubling(what, 10).unwrap();
         for value in ["1", "\"a\"", "[1]"] {
-            let steps = told(&allowed, value).1;
+            let steps = violations_and_steps(&allowed, value).1;
             assert!(steps < 10_000, "{what} {value}: {steps} steps");
         }
     }
@@ -284,8 +284,8 @@ fn what_takes_too_many_steps_is_a_fault() {
     let schema = format!(r#"{{"items":{{"anyOf":[{}]}}}}"#, branches.join(","));
     let compiled = Schema::compile(&schema).unwrap();
     let list = |count: usize| format!("[{}999]", "199,".repeat(count));
-    assert_eq!(told(&compiled, &list(10)).0.len(), 1);
-    let (found, steps) = told(&compiled, &list(100_000));
+    assert_eq!(violations_and_steps(&compiled, &list(10)).0.len(), 1);
+    let (found, steps) = violations_and_steps(&compiled, &list(100_000));
     assert_eq!(found, ["data: cannot be checked: evaluating its schema exceeds the step limit"]);
     assert!(steps < 5_000_000, "{steps}");
 }
@@ -304,7 +304,9 @@ fn cost_grows_with_the_data_and_no_faster() {
         (r#"{"items":{"multipleOf":0.5}}"#, "2.5"),
     ] {
         let compiled = Schema::compile(schema).unwrap();
-        let cost = |count: usize| told(&compiled, &format!("[{item}{}]", format!(",{item}").repeat(count))).1;
+        let cost = |count: usize| {
+            violations_and_steps(&compiled, &format!("[{item}{}]", format!(",{item}").repeat(count))).1
+        };
         let (small, large) = (cost(100), cost(1_000));
         assert!(large <= small * 12, "{schema}: {small} → {large}");
     }
@@ -318,7 +320,7 @@ fn a_budget_is_for_all_values_of_an_object() {
     let budget = Budget::default();
     let mut texts = Vec::new();
     for _ in 0..200 {
-        schema.check(document.root(), &Path::ROOT, &budget, &mut |_, fault| texts.push(fault.text));
+        schema.check_value(document.root(), &Path::ROOT, &budget, &mut |_, fault| texts.push(fault.text));
     }
     assert!(texts.last().unwrap().contains("exceeds the step limit"), "{:?}", texts.last());
     assert!(budget.taken() < 5_000_000);
@@ -331,7 +333,7 @@ fn faults_of_large_values_stay_small() {
     let schema = Schema::compile(&format!(r#"{{"required":[{}]}}"#, required.join(","))).unwrap();
     let document = doc::parse(&large).unwrap();
     let mut bytes = 0;
-    schema.check(document.root(), &Path::ROOT, &Budget::default(), &mut |_, fault| {
+    schema.check_value(document.root(), &Path::ROOT, &Budget::default(), &mut |_, fault| {
         bytes += fault.value.map_or(0, |value| value.len()) + fault.text.len();
     });
     assert!(bytes < 2 * large.len(), "{bytes}");

@@ -3,16 +3,16 @@
 use std::collections::BTreeSet;
 
 use super::{ParameterPolicy, type_name};
-use crate::policy::diff::{Aspect, Scene, Schemas, drivers, level_at};
+use crate::policy::diff::{Aspect, Circumstances, Schemas, drivers, level_at};
 use crate::policy::kind::PolicySpec;
 use crate::policy::{MatchedPolicy, Policy};
 use crate::rules::Level;
 use tollgate_formats::gotime::Timestamp;
 
-/// A type that stands for all that no policy names.
+/// Sample type that no policy names.
 const OTHER: (&str, &str) = ("other.invalid/v1", "AnyOther");
 
-/// Parameters that stand for many: of a driver, which is empty if it is not known, and of a type.
+/// Sample parameters with a driver, which is empty if unknown, and a type.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(in crate::policy) struct SampleParameters {
     driver: String,
@@ -22,7 +22,7 @@ pub(in crate::policy) struct SampleParameters {
     violated: Option<String>,
 }
 
-/// What ParameterPolicies require.
+/// The requirements of ParameterPolicies that are compared.
 pub(in crate::policy) struct KnownParameters<'s> {
     policies: Vec<(&'s Policy, &'s ParameterPolicy)>,
     schemas: Schemas<'s>,
@@ -39,22 +39,22 @@ fn binding<'s>(policies: &[MatchedPolicy<'s>]) -> Vec<(&'s Policy, &'s Parameter
 }
 
 impl<'s> Aspect<'s> for KnownParameters<'s> {
-    type Probe = SampleParameters;
+    type Sample = SampleParameters;
 
-    fn probes(policies: &[MatchedPolicy<'s>], scene: &Scene<'_>) -> Vec<SampleParameters> {
+    fn samples(policies: &[MatchedPolicy<'s>], circumstances: &Circumstances<'_>) -> Vec<SampleParameters> {
         let ours = binding(policies);
         let schemas = Schemas::of(policies);
         let known = ours.iter().flat_map(|(_, spec)| &spec.schemas);
         let known = known.map(|known| (&*known.api_version, &*known.kind));
         let types: BTreeSet<(&str, &str)> = known.chain([OTHER]).collect();
-        let mut probes = Vec::new();
+        let mut samples = Vec::new();
         if ours.is_empty() {
-            return probes;
+            return samples;
         }
-        for driver in drivers(ours.iter().map(|(policy, _)| *policy), scene) {
+        for driver in drivers(ours.iter().map(|(policy, _)| *policy), circumstances) {
             for (api_version, kind) in &types {
                 let violated = schemas.all().map(|schema| Some(schema.to_owned())).chain([None]);
-                probes.extend(violated.map(|violated| SampleParameters {
+                samples.extend(violated.map(|violated| SampleParameters {
                     driver: driver.clone(),
                     api_version: (*api_version).to_owned(),
                     kind: (*kind).to_owned(),
@@ -62,22 +62,27 @@ impl<'s> Aspect<'s> for KnownParameters<'s> {
                 }));
             }
         }
-        probes
+        samples
     }
 
-    fn of(policies: &[MatchedPolicy<'s>], scene: &Scene<'_>) -> KnownParameters<'s> {
-        KnownParameters { policies: binding(policies), schemas: Schemas::of(policies), now: scene.now }
+    fn of(policies: &[MatchedPolicy<'s>], circumstances: &Circumstances<'_>) -> KnownParameters<'s> {
+        KnownParameters {
+            policies: binding(policies),
+            schemas: Schemas::of(policies),
+            now: circumstances.now,
+        }
     }
 
-    fn level(&self, probe: &SampleParameters) -> Option<Level> {
-        let of_driver = self.policies.iter().filter(|(policy, _)| policy.scope.matches_driver(&probe.driver));
+    fn level(&self, sample: &SampleParameters) -> Option<Level> {
+        let of_driver =
+            self.policies.iter().filter(|(policy, _)| policy.scope.matches_driver(&sample.driver));
         let levels = of_driver.filter_map(|(policy, spec)| {
             let is_known = |known: &super::ParameterSchema| {
-                *known.api_version == *probe.api_version && *known.kind == *probe.kind
+                *known.api_version == *sample.api_version && *known.kind == *sample.kind
             };
-            let is_ours = !probe.driver.is_empty() || !policy.scope.limits_drivers();
+            let is_ours = !sample.driver.is_empty() || !policy.scope.limits_drivers();
             let action = level_at(policy, self.now);
-            match (spec.schemas.iter().position(is_known), &probe.violated) {
+            match (spec.schemas.iter().position(is_known), &sample.violated) {
                 (Some(index), Some(violated)) => {
                     (self.schemas.get(policy, index) == Some(violated)).then_some(action)
                 }
@@ -88,22 +93,22 @@ impl<'s> Aspect<'s> for KnownParameters<'s> {
         levels.max()
     }
 
-    fn describe(probe: &SampleParameters) -> String {
-        let name = match (probe.api_version.as_str(), probe.kind.as_str()) {
+    fn describe(sample: &SampleParameters) -> String {
+        let name = match (sample.api_version.as_str(), sample.kind.as_str()) {
             OTHER => "of any other type".to_owned(),
             ("", "") => "without apiVersion and kind".to_owned(),
             (version, kind) => format!("of type {:?}", type_name(version, kind)),
         };
-        let driver = match probe.driver.as_str() {
+        let driver = match sample.driver.as_str() {
             "" => String::new(),
             driver => format!(" for driver {driver}"),
         };
-        let violates = if probe.violated.is_some() { " that violate a schema" } else { "" };
+        let violates = if sample.violated.is_some() { " that violate a schema" } else { "" };
         format!("parameters {name}{violates}{driver}")
     }
 
-    fn slot(probe: &SampleParameters) -> Option<String> {
-        let SampleParameters { driver, api_version, kind, violated } = probe;
+    fn slot(sample: &SampleParameters) -> Option<String> {
+        let SampleParameters { driver, api_version, kind, violated } = sample;
         violated.as_ref().map(|_| format!("{driver} {api_version} {kind}"))
     }
 }

@@ -1,4 +1,4 @@
-//! What becomes of resources, and of requests that match a policy that cannot be evaluated.
+//! Tests the loading of policy resources, and requests that match a policy that cannot be evaluated.
 
 use std::sync::Arc;
 
@@ -62,7 +62,7 @@ fn the_text_of_a_file_counts() {
     assert_eq!(judge(load(&files, &[resource("b", 1, deny_all)], None), "ml").len(), 1);
 }
 
-/// Each broken spec: the field that is named, and the level in the namespaces `ml` and `web`.
+/// A broken spec, the field named in the error, and the resulting level in the namespaces `ml` and `web`.
 #[test]
 fn requests_that_a_broken_policy_matches_get_its_failure_policy() {
     let deny = Some(Level::Deny);
@@ -104,9 +104,10 @@ fn requests_that_a_broken_policy_matches_get_its_failure_policy() {
             let set = load(&[], &[resource("broken", 1, spec)], None);
             let Acceptance::Rejected(errors) = &set.resources()[0].acceptance else { panic!("{spec}") };
             assert_eq!(errors[0].field, field, "{spec}: {errors:?}");
-            assert!(
-                set.judges_every(tollgate_api::profile::ApiKind::ResourceClaim, crate::policy::Among::Every)
-            );
+            assert!(set.can_deny_any(
+                tollgate_api::profile::ApiKind::ResourceClaim,
+                crate::policy::PolicySubset::Every
+            ));
             let found = judge(set, namespace);
             assert_eq!(found.first().map(|found| found.0), expected, "{spec} in {namespace}: {found:?}");
             if let Some((_, _, detail)) = found.first() {

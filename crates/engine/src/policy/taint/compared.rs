@@ -5,14 +5,14 @@ use std::collections::BTreeSet;
 use super::{
     BindingPolicy, DataRequirement, EntryGroup, Grant, TaintPolicy, taint_policies, with_driver, yaml_scalar,
 };
-use crate::policy::diff::{Aspect, Scene, Schemas, drivers, level_at, sample_keys};
+use crate::policy::diff::{Aspect, Circumstances, Schemas, drivers, level_at, sample_keys};
 use crate::policy::glob;
 use crate::policy::{MatchedPolicy, Policy};
 use crate::rules::Level;
 use tollgate_api::profile::ApiKind;
 use tollgate_formats::gotime::Timestamp;
 
-/// A value that stands for all that no entry names.
+/// Sample value that no entry names.
 const OTHER: &str = "any-other";
 
 impl TaintPolicy {
@@ -22,7 +22,7 @@ impl TaintPolicy {
     }
 }
 
-/// A taint of a driver that stands for many, and what is looked at.
+/// A sample taint of a driver, and the check that it is used for.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(in crate::policy) struct SampleTaint {
     driver: String,
@@ -47,7 +47,7 @@ enum TaintPart {
     },
 }
 
-/// What TaintPolicies allow, for each driver.
+/// The taints that TaintPolicies allow, by driver.
 pub(in crate::policy) struct PublishedTaints<'s> {
     policies: Vec<MatchedPolicy<'s>>,
     schemas: Schemas<'s>,
@@ -55,18 +55,18 @@ pub(in crate::policy) struct PublishedTaints<'s> {
 }
 
 impl<'s> Aspect<'s> for PublishedTaints<'s> {
-    type Probe = SampleTaint;
+    type Sample = SampleTaint;
 
-    fn probes(policies: &[MatchedPolicy<'s>], scene: &Scene<'_>) -> Vec<SampleTaint> {
+    fn samples(policies: &[MatchedPolicy<'s>], circumstances: &Circumstances<'_>) -> Vec<SampleTaint> {
         let ours: Vec<(MatchedPolicy<'s>, &TaintPolicy)> = taint_policies(policies).collect();
-        let mut probes = BTreeSet::new();
+        let mut samples = BTreeSet::new();
         if ours.is_empty() {
             return Vec::new();
         }
         let schemas = Schemas::of(policies);
-        for driver in drivers(ours.iter().map(|(matched, _)| matched.policy), scene) {
+        for driver in drivers(ours.iter().map(|(matched, _)| matched.policy), circumstances) {
             // A slice always has a driver.
-            if driver.is_empty() && scene.kind == ApiKind::ResourceSlice {
+            if driver.is_empty() && circumstances.kind == ApiKind::ResourceSlice {
                 continue;
             }
             let mut patterns: Vec<String> = Vec::new();
@@ -79,9 +79,9 @@ impl<'s> Aspect<'s> for PublishedTaints<'s> {
                 }
             }
             let rates = ours.iter().filter_map(|(_, spec)| spec.max_evictions);
-            let mut add = |about| probes.insert(SampleTaint { driver: driver.clone(), about });
+            let mut add = |about| samples.insert(SampleTaint { driver: driver.clone(), about });
             rates.for_each(|rate| _ = add(TaintPart::Rate(rate.saturating_add(1))));
-            for key in sample_keys(&patterns, scene) {
+            for key in sample_keys(&patterns, circumstances) {
                 let values = ours.iter().flat_map(|(_, spec)| spec.entries());
                 let values = values.flat_map(|entry| entry.terms.values.iter().flatten());
                 let values: BTreeSet<&str> = values.map(AsRef::as_ref).chain([OTHER]).collect();
@@ -96,26 +96,30 @@ impl<'s> Aspect<'s> for PublishedTaints<'s> {
                 }
             }
         }
-        probes.into_iter().collect()
+        samples.into_iter().collect()
     }
 
-    fn of(policies: &[MatchedPolicy<'s>], scene: &Scene<'_>) -> PublishedTaints<'s> {
-        PublishedTaints { policies: policies.to_vec(), schemas: Schemas::of(policies), now: scene.now }
+    fn of(policies: &[MatchedPolicy<'s>], circumstances: &Circumstances<'_>) -> PublishedTaints<'s> {
+        PublishedTaints {
+            policies: policies.to_vec(),
+            schemas: Schemas::of(policies),
+            now: circumstances.now,
+        }
     }
 
-    fn level(&self, probe: &SampleTaint) -> Option<Level> {
-        let group = |level| EntryGroup::of(&self.policies, level, &probe.driver, Some(self.now));
+    fn level(&self, sample: &SampleTaint) -> Option<Level> {
+        let group = |level| EntryGroup::of(&self.policies, level, &sample.driver, Some(self.now));
         let groups = [Level::Deny, Level::Warn, Level::Audit].into_iter().filter_map(group);
-        groups.filter_map(|group| group.level(&probe.about, &self.schemas, self.now)).max()
+        groups.filter_map(|group| group.level(&sample.about, &self.schemas, self.now)).max()
     }
 
-    fn describe(probe: &SampleTaint) -> String {
-        let driver = if probe.driver.is_empty() {
+    fn describe(sample: &SampleTaint) -> String {
+        let driver = if sample.driver.is_empty() {
             " of a rule without a driver".to_owned()
         } else {
-            format!(" of driver {}", probe.driver)
+            format!(" of driver {}", sample.driver)
         };
-        match &probe.about {
+        match &sample.about {
             TaintPart::Published { key, value, effect } => {
                 let value = if value == OTHER { "any other value".to_owned() } else { yaml_scalar(value) };
                 format!("taint {{key: {}, value: {value}, effect: {effect}}}{driver}", yaml_scalar(key))
@@ -128,20 +132,20 @@ impl<'s> Aspect<'s> for PublishedTaints<'s> {
         }
     }
 
-    fn slot(probe: &SampleTaint) -> Option<String> {
-        match &probe.about {
-            TaintPart::Data { key, .. } => Some(format!("{} {key}", probe.driver)),
+    fn slot(sample: &SampleTaint) -> Option<String> {
+        match &sample.about {
+            TaintPart::Data { key, .. } => Some(format!("{} {key}", sample.driver)),
             _ => None,
         }
     }
 
-    /// One taint for each key, and of these the one with the most general value.
-    fn most_telling(probes: Vec<SampleTaint>) -> Vec<SampleTaint> {
-        let is_other = |probe: &SampleTaint| matches!(&probe.about, TaintPart::Published { value, .. } if value == OTHER);
-        let has_other = probes.iter().any(is_other);
+    /// Selects one taint for each key, with the most general value.
+    fn most_informative(samples: Vec<SampleTaint>) -> Vec<SampleTaint> {
+        let is_other = |sample: &SampleTaint| matches!(&sample.about, TaintPart::Published { value, .. } if value == OTHER);
+        let has_other = samples.iter().any(is_other);
         let mut seen = BTreeSet::new();
-        let mut kept = probes;
-        kept.retain(|probe| match &probe.about {
+        let mut kept = samples;
+        kept.retain(|sample| match &sample.about {
             TaintPart::Published { value, .. } if has_other && value != OTHER => false,
             TaintPart::Published { key, value, effect } => {
                 // For one driver, as an example.
@@ -161,7 +165,7 @@ impl EntryGroup<'_> {
         match part {
             TaintPart::Published { key, value, effect } => {
                 let matches = |grant: &Grant<'_>| {
-                    grant.entry.terms.contain(value, effect) && glob::matches(&grant.key, key)
+                    grant.entry.terms.includes(value, effect) && glob::matches(&grant.key, key)
                 };
                 let denying = self.denied.iter().filter(|grant| matches(grant)).map(|grant| grant.policy);
                 let restricting = self.restricting.filter(|_| !self.allowed.iter().any(matches));
@@ -185,7 +189,8 @@ impl EntryGroup<'_> {
         }
     }
 
-    /// What is required of the data of taints with this key: the policy, the index of the entry, and the entry.
+    /// Returns the requirements for the data of taints with this key: the policy, the index of the entry, and
+    /// the entry.
     fn requirements(&self, key: &str) -> impl Iterator<Item = (&Policy, usize, &DataRequirement)> {
         self.binding.iter().flat_map(move |binding| {
             let keyed = binding.spec.data.iter().zip(&binding.data_keys).enumerate();

@@ -1,8 +1,8 @@
 //! `requireAnnotations` and `maxAgeSeconds`: until when a rule is needed, by whom and for what.
 //!
-//! Checked when a rule is created and when an update changes its spec. An update of the annotations alone is not checked,
-//! like every update that leaves the spec unchanged, so whoever may update a rule can extend it; `tollgate audit`, which
-//! counts from the creation, reports it then.
+//! Checked when a rule is created and when an update changes its spec. An update of the annotations alone is not
+//! checked, like every update that leaves the spec unchanged, so whoever may update a rule can extend it; `tollgate
+//! audit`, which counts from the creation, reports it then.
 //!
 //! Not here: rules that nobody has removed in time. `impact::forgotten` finds them.
 
@@ -48,7 +48,7 @@ impl AnnotationPolicy {
     }
 
     /// Reports annotations that are missing, a time that cannot be read or is past, and one that is too late.
-    pub(super) fn check(
+    pub(super) fn check_annotations(
         &self,
         matched: MatchedPolicy<'_>,
         admission: &DecodedAttributes<'_>,

@@ -5,14 +5,14 @@ use std::collections::BTreeSet;
 use super::TaintRulePolicy;
 use super::annotations::AnnotationPolicy;
 use super::limits::{Limits, SampleImpact};
-use crate::policy::diff::{Aspect, Scene, drivers, level_at};
+use crate::policy::diff::{Aspect, Circumstances, drivers, level_at};
 use crate::policy::kind::PolicySpec;
 use crate::policy::{MatchedPolicy, Policy};
 use crate::rule_annotations;
 use crate::rules::Level;
 use tollgate_formats::gotime::Timestamp;
 
-/// A rule that stands for many.
+/// A sample DeviceTaintRule that represents all rules that the policies treat equally.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(in crate::policy) struct SampleRule {
     /// The driver of its selector; empty if there is none.
@@ -22,22 +22,22 @@ pub(in crate::policy) struct SampleRule {
 
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum RulePart {
-    /// Which other criteria its selector has.
+    /// The rule has this selector.
     Selector {
         pool: bool,
         device: bool,
         other: bool,
     },
-    /// It does not begin with effect None.
+    /// The rule is not created with effect None first.
     OneStep,
     Impact(SampleImpact),
-    /// It lacks this annotation.
+    /// The rule lacks this annotation.
     Unannotated(&'static str),
-    /// It expires so many seconds after it was created.
+    /// The rule expires this number of seconds after its creation.
     Age(i64),
 }
 
-/// What TaintRulePolicies require.
+/// The requirements of TaintRulePolicies that are compared.
 pub(in crate::policy) struct RuleGuards<'s> {
     policies: Vec<(&'s Policy, &'s TaintRulePolicy)>,
     user: String,
@@ -65,24 +65,24 @@ impl TaintRulePolicy {
         })
     }
 
-    /// The groups that may acknowledge its limits; `None` if nobody or everybody may.
+    /// The groups that may acknowledge the limits of the policy; `None` if nobody or everybody may.
     pub(in crate::policy) fn acknowledging_groups(&self) -> Option<Vec<&str>> {
         self.limits.as_ref().and_then(Limits::acknowledging_groups)
     }
 }
 
 impl<'s> Aspect<'s> for RuleGuards<'s> {
-    type Probe = SampleRule;
+    type Sample = SampleRule;
 
-    fn probes(policies: &[MatchedPolicy<'s>], scene: &Scene<'_>) -> Vec<SampleRule> {
+    fn samples(policies: &[MatchedPolicy<'s>], circumstances: &Circumstances<'_>) -> Vec<SampleRule> {
         let ours = binding(policies);
-        let mut probes = BTreeSet::new();
+        let mut samples = BTreeSet::new();
         if ours.is_empty() {
             return Vec::new();
         }
         let impacts = SampleImpact::all(ours.iter().filter_map(|(_, spec)| spec.limits.as_ref()));
-        for driver in drivers(ours.iter().map(|(policy, _)| *policy), scene) {
-            let mut add = |about| probes.insert(SampleRule { driver: driver.clone(), about });
+        for driver in drivers(ours.iter().map(|(policy, _)| *policy), circumstances) {
+            let mut add = |about| samples.insert(SampleRule { driver: driver.clone(), about });
             for bits in 0..8_u8 {
                 let [pool, device, other] = [1, 2, 4].map(|bit| bits & bit != 0);
                 add(RulePart::Selector { pool, device, other });
@@ -97,20 +97,21 @@ impl<'s> Aspect<'s> for RuleGuards<'s> {
                 add(RulePart::Impact(impact.clone()));
             }
         }
-        probes.into_iter().collect()
+        samples.into_iter().collect()
     }
 
-    fn of(policies: &[MatchedPolicy<'s>], scene: &Scene<'_>) -> RuleGuards<'s> {
-        RuleGuards { policies: binding(policies), user: scene.user.to_json(), now: scene.now }
+    fn of(policies: &[MatchedPolicy<'s>], circumstances: &Circumstances<'_>) -> RuleGuards<'s> {
+        RuleGuards { policies: binding(policies), user: circumstances.user.to_json(), now: circumstances.now }
     }
 
-    fn level(&self, probe: &SampleRule) -> Option<Level> {
-        let of_driver = self.policies.iter().filter(|(policy, _)| policy.scope.matches_driver(&probe.driver));
+    fn level(&self, sample: &SampleRule) -> Option<Level> {
+        let of_driver =
+            self.policies.iter().filter(|(policy, _)| policy.scope.matches_driver(&sample.driver));
         let levels = of_driver.filter_map(|(policy, spec)| {
             let action = level_at(policy, self.now);
-            match &probe.about {
+            match &sample.about {
                 RulePart::Selector { pool, device, other } => {
-                    spec.requires_more(&probe.driver, *pool, *device, *other).then_some(action)
+                    spec.requires_more(&sample.driver, *pool, *device, *other).then_some(action)
                 }
                 RulePart::OneStep => spec.two_steps.then_some(action),
                 RulePart::Unannotated(name) => {
@@ -128,15 +129,15 @@ impl<'s> Aspect<'s> for RuleGuards<'s> {
         levels.max()
     }
 
-    fn describe(probe: &SampleRule) -> String {
-        let driver = match probe.driver.as_str() {
+    fn describe(sample: &SampleRule) -> String {
+        let driver = match sample.driver.as_str() {
             "" => String::new(),
             driver => format!(" for driver {driver}"),
         };
-        match &probe.about {
+        match &sample.about {
             RulePart::Selector { pool, device, other } => {
                 let all = [
-                    (!probe.driver.is_empty(), "driver"),
+                    (!sample.driver.is_empty(), "driver"),
                     (*pool, "pool"),
                     (*device, "device"),
                     (*other, "deviceClassName"),
@@ -154,23 +155,23 @@ impl<'s> Aspect<'s> for RuleGuards<'s> {
         }
     }
 
-    fn slot(probe: &SampleRule) -> Option<String> {
-        let is_tainted = matches!(&probe.about, RulePart::Impact(impact) if impact.is_tainted());
-        is_tainted.then(|| probe.driver.clone())
+    fn slot(sample: &SampleRule) -> Option<String> {
+        let is_tainted = matches!(&sample.about, RulePart::Impact(impact) if impact.is_tainted());
+        is_tainted.then(|| sample.driver.clone())
     }
 
     /// The rule with the fewest criteria, and the smallest impact.
-    fn most_telling(probes: Vec<SampleRule>) -> Vec<SampleRule> {
-        let criteria = |probe: &SampleRule| match &probe.about {
+    fn most_informative(samples: Vec<SampleRule>) -> Vec<SampleRule> {
+        let criteria = |sample: &SampleRule| match &sample.about {
             RulePart::Selector { pool, device, other } => {
-                [!probe.driver.is_empty(), *pool, *device, *other].map(usize::from).iter().sum()
+                [!sample.driver.is_empty(), *pool, *device, *other].map(usize::from).iter().sum()
             }
             RulePart::OneStep | RulePart::Unannotated(_) | RulePart::Age(_) => {
-                usize::from(!probe.driver.is_empty())
+                usize::from(!sample.driver.is_empty())
             }
-            RulePart::Impact(impact) => impact.size().saturating_add(usize::from(!probe.driver.is_empty())),
+            RulePart::Impact(impact) => impact.size().saturating_add(usize::from(!sample.driver.is_empty())),
         };
-        let part = |probe: &SampleRule| match &probe.about {
+        let part = |sample: &SampleRule| match &sample.about {
             RulePart::Selector { .. } => 0,
             RulePart::OneStep => 1,
             RulePart::Impact(impact) => 2 + usize::from(impact.is_tainted()),
@@ -179,8 +180,8 @@ impl<'s> Aspect<'s> for RuleGuards<'s> {
         };
         let mut kept: Vec<SampleRule> = Vec::new();
         for which in 0..6 {
-            let ours = probes.iter().filter(|probe| part(probe) == which);
-            kept.extend(ours.min_by_key(|probe| criteria(probe)).cloned());
+            let ours = samples.iter().filter(|sample| part(sample) == which);
+            kept.extend(ours.min_by_key(|sample| criteria(sample)).cloned());
         }
         kept
     }

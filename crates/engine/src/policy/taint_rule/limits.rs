@@ -1,10 +1,10 @@
 //! `maxImpact`: how many devices, pods and namespaces a DeviceTaintRule may affect, and who may exceed that.
 //!
-//! The numbers are computed like the eviction controller does, from the state of the cluster. If that is not known, or
-//! the rule selects by class or expression, `onUnknown` decides (default: Deny).
+//! The numbers are computed like the eviction controller does, from the state of the cluster. If that is not known,
+//! or the rule selects by class or expression, `onUnknown` decides (default: Deny).
 //!
-//! Invariant: an update that affects nothing but what the stored rule affects is allowed, however much that is. An update
-//! that could affect other devices or pods, or the same ones more or sooner, is checked like a new rule.
+//! Invariant: an update that affects nothing but what the stored rule affects is allowed, however much that is. An
+//! update that could affect other devices or pods, or the same ones more or sooner, is checked like a new rule.
 
 mod compared;
 
@@ -30,11 +30,11 @@ use tollgate_document::field::Path;
 /// The compiled `maxImpact`, `onUnknown` and `acknowledge` of a policy.
 #[derive(Debug)]
 pub(super) struct Limits {
-    /// The most that a rule may affect; `None` for no limit.
+    /// Maximum numbers that a rule may affect; `None` for no limit.
     max: PerResource<Option<usize>>,
-    /// The most devices that all rules together may taint; `None` for no limit.
+    /// Maximum number of devices that all rules together may taint; `None` for no limit.
     pub(super) max_tainted: Option<TaintedLimit>,
-    /// The level if the impact is not known; `None` allows it.
+    /// The level if the impact is unknown; `None` allows it.
     on_unknown: Option<Level>,
     acknowledge: Option<Acknowledge>,
 }
@@ -47,7 +47,7 @@ struct Acknowledge {
     groups: Option<Vec<Glob>>,
 }
 
-/// One value per limited resource.
+/// A value for each limited resource.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PerResource<T> {
     devices: T,
@@ -84,7 +84,7 @@ impl Limits {
     }
 
     /// Checks the impact of a rule. An update is compared with the impact of the stored rule.
-    pub(super) fn check(
+    pub(super) fn check_limits(
         &self,
         matched: MatchedPolicy<'_>,
         admission: &DecodedAttributes<'_>,
@@ -218,11 +218,11 @@ pub(super) struct CountCache {
     old: OnceCell<Option<RuleImpact>>,
 }
 
-/// The impact of a rule.
+/// The impact of a DeviceTaintRule on each limited resource.
 #[derive(Debug)]
 pub(super) struct RuleImpact {
     pub(super) numbers: PerResource<usize>,
-    /// `numbers` as a phrase.
+    /// The numbers as a phrase.
     description: String,
     /// True if the numbers are upper bounds.
     is_upper_bound: bool,

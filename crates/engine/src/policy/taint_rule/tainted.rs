@@ -2,7 +2,8 @@
 //!
 //! A number limits the devices of all drivers that the policy is about together, a percentage those of each driver. The
 //! request counts as if it were stored. The state of the cluster lags behind by what is on its way, so requests at the
-//! same time can exceed the limit together: this guards against mistakes and loops.
+//! same time can exceed the limit together: this guards against mistakes and loops. While a watch is interrupted, more
+//! than that can be missing, and a limit that is not exceeded counts as unknown.
 //!
 //! Invariant: a request that taints no device that was not tainted before is allowed, however many are.
 
@@ -21,9 +22,9 @@ use tollgate_document::field::Path;
 /// The compiled `maxTainted.devices`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum TaintedLimit {
-    /// At most this many devices, of all drivers together.
+    /// Maximum number of devices, over all drivers.
     Number(usize),
-    /// At most this percentage of the devices of each driver.
+    /// Maximum percentage of the devices of each driver.
     Percent(u8),
 }
 
@@ -38,7 +39,7 @@ impl TaintedLimit {
     }
 }
 
-/// A request and what it does to the rules of a cluster.
+/// A request, and its change to the rules of a cluster.
 struct Change<'c> {
     matched: MatchedPolicy<'c>,
     state: &'c ClusterState,
@@ -123,9 +124,9 @@ impl Change<'_> {
 
 /// A limit that is exceeded.
 struct Excess {
-    /// `51 of the 1000 devices of driver gpu.example.com`
+    /// The exceeded amount, such as `51 of the 1000 devices of driver gpu.example.com`.
     found: String,
-    /// `5%, which is 50`
+    /// The limit, such as `5%, which is 50`.
     allowed: String,
     short: String,
 }
@@ -162,14 +163,18 @@ impl Limits {
         let change = Change { matched, state, name, new, old, context };
         let driver = selection.selector.and_then(view::TaintSelector::driver);
         let Some(excess) = change.excess(limit, driver, true) else {
-            if state.unreadable_objects > 0 {
-                let caveat = state.caveat();
-                let detail =
-                    format!("cannot check this rule against {policy}: the numbers may be too low{caveat}");
-                let short = "cannot check this rule: objects of the cluster are unreadable";
-                self.report_unknown(matched, report, detail, short);
-            }
-            return;
+            // Rules that were created since then do not count, and they can be as many as anybody likes.
+            let short = match state.stale_seconds {
+                Some(_) => "cannot check this rule: the cluster state is not current",
+                None if state.unreadable_objects > 0 => {
+                    "cannot check this rule: objects of the cluster are unreadable"
+                }
+                None => return,
+            };
+            let caveat = state.caveat();
+            let detail =
+                format!("cannot check this rule against {policy}: the numbers may be too low{caveat}");
+            return self.report_unknown(matched, report, detail, short);
         };
         let Excess { found, allowed, short } = &excess;
         let is_certain =

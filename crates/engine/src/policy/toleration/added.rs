@@ -1,6 +1,7 @@
 //! The tolerations that policies add to a new claim or template. Not here: which tolerations are allowed.
 //!
-//! Invariant: what is added never exceeds the documented limit of a list, and nothing is added that is tolerated already.
+//! Invariant: what is added never exceeds the documented limit of a list, and nothing is added that is tolerated
+//! already.
 
 use super::written::WrittenToleration;
 use super::{tolerated_taints, toleration_policies};
@@ -12,7 +13,7 @@ use tollgate_api::profile::Profile;
 use tollgate_api::view::View as _;
 use tollgate_document::doc::{Change, New, ValueKind};
 
-/// Most requests and alternatives of a claim that get defaults; an API server accepts no more.
+/// Maximum number of requests and alternatives of a claim that get defaults; an API server accepts no more.
 const MAX_LISTS: usize = 32 * 8;
 
 /// Returns the edits that add the default tolerations of the policies that bind the user to a new claim or template.

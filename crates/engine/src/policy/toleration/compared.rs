@@ -9,19 +9,19 @@ use std::collections::BTreeSet;
 use super::written::WrittenToleration;
 use super::{EntryGroup, TolerationPolicy, toleration_policies};
 use crate::admission::Operation;
-use crate::policy::diff::{Aspect, Scene, level_at};
+use crate::policy::diff::{Aspect, Circumstances, level_at};
 use crate::policy::entries::{TolerationEntry, yaml_scalar};
 use crate::policy::{MatchedPolicy, Policy};
 use crate::rules::Level;
 use crate::tolerance::coverage::{Effects, KeyPattern, PolicyEntry, ToleratedTaints};
 use tollgate_formats::gotime::Timestamp;
 
-/// A name that stands for all that no entry names.
+/// Sample name that no entry names.
 const OTHER: &str = "any-other";
-/// A key that stands for all that no entry names.
+/// Sample key that no entry names.
 const OTHER_KEY: &str = "other.invalid/any-other";
 
-/// A toleration that stands for all that entries cannot tell from it.
+/// A sample toleration that represents all tolerations that the entries treat equally.
 #[derive(Clone, PartialEq, Debug)]
 pub(in crate::policy) struct SampleToleration {
     key: Option<String>,
@@ -40,7 +40,8 @@ impl SampleToleration {
         }
     }
 
-    /// Returns `{key: a/b, operator: Exists, effect: NoExecute}`; a star stands for what no entry names.
+    /// Returns the toleration as YAML, such as `{key: a/b, operator: Exists, effect: NoExecute}`, with `*`
+    /// for names that no entry contains.
     fn describe(&self) -> String {
         let mut fields = Vec::new();
         if let Some(key) = &self.key {
@@ -72,22 +73,22 @@ impl TolerationPolicy {
         self.entries().filter_map(|grant| grant.terms.expires)
     }
 
-    /// All its entries, including those for the defaults.
+    /// All entries of the policy, including those derived from default tolerations.
     pub(in crate::policy) fn entries(&self) -> impl Iterator<Item = &TolerationEntry> {
         self.allowed_entries().chain(&self.deny)
     }
 }
 
-/// What TolerationPolicies allow and deny.
+/// The tolerations that TolerationPolicies allow and deny.
 pub(in crate::policy) struct AllowedTolerations<'s> {
     groups: Vec<EntryGroup<'s>>,
     now: Timestamp,
 }
 
 impl<'s> Aspect<'s> for AllowedTolerations<'s> {
-    type Probe = SampleToleration;
+    type Sample = SampleToleration;
 
-    fn probes(policies: &[MatchedPolicy<'s>], _: &Scene<'_>) -> Vec<SampleToleration> {
+    fn samples(policies: &[MatchedPolicy<'s>], _: &Circumstances<'_>) -> Vec<SampleToleration> {
         let entries: Vec<&PolicyEntry> = toleration_policies(policies)
             .flat_map(|(_, policy)| policy.entries().map(|grant| &grant.entry))
             .collect();
@@ -103,7 +104,7 @@ impl<'s> Aspect<'s> for AllowedTolerations<'s> {
             })
             .chain([None, Some(OTHER_KEY.to_owned())])
             .collect();
-        let mut probes = Vec::new();
+        let mut samples = Vec::new();
         for key in keys {
             let is_near = |entry: &&&PolicyEntry| key.is_none() || entry.keys.contains(key.as_deref());
             let near: Vec<&&PolicyEntry> = entries.iter().filter(is_near).collect();
@@ -119,7 +120,7 @@ impl<'s> Aspect<'s> for AllowedTolerations<'s> {
                 for effects in [Effects::KNOWN, Effects::NONE, Effects::NO_SCHEDULE, Effects::NO_EXECUTE] {
                     let counts =
                         |seconds: &&Option<i64>| seconds.is_none() || effects.contains(Effects::NO_EXECUTE);
-                    probes.extend(seconds.iter().filter(counts).map(|seconds| SampleToleration {
+                    samples.extend(seconds.iter().filter(counts).map(|seconds| SampleToleration {
                         key: key.clone(),
                         value: value.clone(),
                         effects,
@@ -128,35 +129,35 @@ impl<'s> Aspect<'s> for AllowedTolerations<'s> {
                 }
             }
         }
-        probes
+        samples
     }
 
-    fn of(policies: &[MatchedPolicy<'s>], scene: &Scene<'_>) -> AllowedTolerations<'s> {
-        let group = |level| EntryGroup::of(policies, level, Some(scene.now));
+    fn of(policies: &[MatchedPolicy<'s>], circumstances: &Circumstances<'_>) -> AllowedTolerations<'s> {
+        let group = |level| EntryGroup::of(policies, level, Some(circumstances.now));
         let groups = [Level::Deny, Level::Warn, Level::Audit].into_iter().filter_map(group).collect();
-        AllowedTolerations { groups, now: scene.now }
+        AllowedTolerations { groups, now: circumstances.now }
     }
 
-    fn level(&self, probe: &SampleToleration) -> Option<Level> {
-        let taints = probe.tolerated();
+    fn level(&self, sample: &SampleToleration) -> Option<Level> {
+        let taints = sample.tolerated();
         let refusing = self.groups.iter().flat_map(|group| group.refusing(&taints));
         refusing.map(|policy| level_at(policy, self.now)).max()
     }
 
-    fn describe(probe: &SampleToleration) -> String {
-        probe.describe()
+    fn describe(sample: &SampleToleration) -> String {
+        sample.describe()
     }
 
-    /// Leaves out tolerations that another one includes, and those of all keys if only some keys differ.
-    fn most_telling(mut probes: Vec<SampleToleration>) -> Vec<SampleToleration> {
-        if !probes.iter().any(|probe| probe.key.as_deref() == Some(OTHER_KEY)) {
-            let (keyed, all): (Vec<_>, Vec<_>) = probes.into_iter().partition(|probe| probe.key.is_some());
-            probes = if keyed.is_empty() { all } else { keyed };
+    /// Removes tolerations that another one includes, and those of all keys if only some keys differ.
+    fn most_informative(mut samples: Vec<SampleToleration>) -> Vec<SampleToleration> {
+        if !samples.iter().any(|sample| sample.key.as_deref() == Some(OTHER_KEY)) {
+            let (keyed, all): (Vec<_>, Vec<_>) = samples.into_iter().partition(|sample| sample.key.is_some());
+            samples = if keyed.is_empty() { all } else { keyed };
         }
         let is_within = |one: &SampleToleration, other: &SampleToleration| {
             other.tolerated().contains(&one.tolerated()) && one != other
         };
-        probes.iter().filter(|one| !probes.iter().any(|other| is_within(one, other))).cloned().collect()
+        samples.iter().filter(|one| !samples.iter().any(|other| is_within(one, other))).cloned().collect()
     }
 }
 
@@ -175,28 +176,31 @@ impl<'s> EntryGroup<'s> {
 pub(in crate::policy) struct AddedTolerations<'s>(Vec<&'s WrittenToleration>);
 
 impl<'s> Aspect<'s> for AddedTolerations<'s> {
-    type Probe = &'s WrittenToleration;
+    type Sample = &'s WrittenToleration;
 
-    fn probes(policies: &[MatchedPolicy<'s>], scene: &Scene<'_>) -> Vec<&'s WrittenToleration> {
-        AddedTolerations::of(policies, scene).0
+    fn samples(
+        policies: &[MatchedPolicy<'s>],
+        circumstances: &Circumstances<'_>,
+    ) -> Vec<&'s WrittenToleration> {
+        AddedTolerations::of(policies, circumstances).0
     }
 
-    fn of(policies: &[MatchedPolicy<'s>], scene: &Scene<'_>) -> AddedTolerations<'s> {
+    fn of(policies: &[MatchedPolicy<'s>], circumstances: &Circumstances<'_>) -> AddedTolerations<'s> {
         let adding = toleration_policies(policies).filter(|(matched, _)| {
-            scene.operation == Operation::Create && matched.binds && matched.policy.adds_defaults()
+            circumstances.operation == Operation::Create && matched.binds && matched.policy.adds_defaults()
         });
         AddedTolerations(adding.flat_map(|(_, policy)| &policy.defaults).collect())
     }
 
-    /// What is added is tolerated without being asked for, so adding it is like allowing it.
-    fn level(&self, probe: &&'s WrittenToleration) -> Option<Level> {
-        let wanted = probe.tolerated_for(false);
+    /// The level for a default toleration. Adding a default toleration has the same effect as allowing it.
+    fn level(&self, sample: &&'s WrittenToleration) -> Option<Level> {
+        let wanted = sample.tolerated_for(false);
         let is_added = self.0.iter().any(|added| added.tolerated_for(false).contains(&wanted));
         (!is_added).then_some(Level::Deny)
     }
 
-    fn describe(probe: &&'s WrittenToleration) -> String {
-        format!("default toleration {probe}")
+    fn describe(sample: &&'s WrittenToleration) -> String {
+        format!("default toleration {sample}")
     }
 
     fn word(level: Option<Level>) -> &'static str {

@@ -1,6 +1,6 @@
-//! What the claims of a namespace may tolerate, as a list to read: the entries that apply, and the policies that have them.
+//! Lists the tolerations that the claims of a namespace may use: the entries that apply, and their policies.
 //!
-//! Not here: the verdict on a toleration, which is that of [`super::check`].
+//! The verdict on a toleration is in [`super::check_tolerations`].
 
 use super::{EntryGroup, Grant, toleration_policies};
 use crate::admission::{Labels, Operation};
@@ -12,21 +12,21 @@ use tollgate_api::profile::ApiKind;
 use tollgate_document::doc::Value;
 use tollgate_formats::gotime::{self, Timestamp};
 
-/// An entry of a policy.
+/// An entry of a policy, as shown in lists.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ListedEntry {
-    /// `TolerationPolicy/research`
+    /// Kind and name of the policy, such as `TolerationPolicy/research`.
     pub policy: String,
-    /// Where the policy is.
+    /// Location of the policy.
     pub source: String,
-    /// `allow[0]`
+    /// Path of the entry, such as `allow[0]`.
     pub location: String,
     /// The entry as YAML: `{key: a/b, effects: [NoSchedule]}`.
     pub text: String,
-    /// What it matches; `None` for a default toleration.
+    /// The tolerations that the entry matches; `None` for a default toleration.
     pub entry: Option<PolicyEntry>,
     pub reason: Option<String>,
-    /// When it expires, or has expired.
+    /// The time at which the entry expires or has expired.
     pub expires: Option<String>,
     /// True if the policy has match conditions, so that it may not apply to every claim.
     pub is_conditional: bool,
@@ -35,7 +35,7 @@ pub struct ListedEntry {
 /// The entries of the policies with one action.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ListedTolerations {
-    /// What happens to tolerations that are not allowed.
+    /// The level for tolerations that are not allowed.
     pub action: Level,
     /// The policies that restrict tolerations to `allow`; empty if everything is allowed that `deny` does not match.
     pub restricted_by: Vec<String>,
@@ -52,8 +52,8 @@ pub struct ListedTolerations {
 }
 
 impl PolicySet {
-    /// Returns what new claims in a namespace may tolerate, if this user creates them, for each action that a policy has.
-    /// The error names a policy that selects by labels which are not known.
+    /// Returns what new claims in a namespace may tolerate, if this user creates them, for each action that a
+    /// policy has. The error names a policy that selects by labels which are not known.
     pub fn tolerations(
         &self,
         namespace: &str,

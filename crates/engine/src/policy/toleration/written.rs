@@ -54,7 +54,7 @@ impl WrittenToleration {
         self.seconds.is_some() && &*self.effect != "NoExecute"
     }
 
-    /// Returns the taints that it matches, for as long as the profile lets it.
+    /// Returns the taints that the toleration matches, and for how long, in the given profile.
     pub(super) fn tolerated(&self, profile: &Profile) -> ToleratedTaints<'_> {
         self.tolerated_for(self.effect.is_empty() && profile.empty_effect_stops_eviction)
     }
@@ -181,7 +181,7 @@ mod tests {
         }
     }
 
-    /// What is offered for a toleration by these entries.
+    /// Returns suggestions for a toleration based on these allow entries.
     fn offered_by(toleration: &str, entries: &[PolicyEntry]) -> String {
         let doc = doc::parse(toleration).unwrap();
         let wanted = WrittenToleration::read(doc.root());
@@ -195,7 +195,7 @@ mod tests {
         if texts.is_empty() { "nothing".to_owned() } else { texts.join(" and ") }
     }
 
-    /// What is offered for a toleration by one entry that allows: keys, values, effects, seconds.
+    /// Returns a suggestion for a toleration based on one allow entry: keys, values, effects, seconds.
     fn offered(
         toleration: &str,
         key: &str,

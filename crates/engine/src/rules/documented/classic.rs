@@ -17,9 +17,11 @@ use tollgate_document::field::Path;
 pub(super) fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
     match admission.object.body {
         Body::ClassicClass(class) => check_class(cx, class),
-        Body::ClassicClaim(claim) if admission.is_status() => status::check(cx, admission, claim),
-        Body::ClassicClaim(claim) => claim::check(cx, admission, claim),
-        Body::Pods(_) if !admission.is_status() => pod::check(cx, admission),
+        Body::ClassicClaim(claim) if admission.is_status() => {
+            status::check_classic_status(cx, admission, claim)
+        }
+        Body::ClassicClaim(claim) => claim::check_classic_claim(cx, admission, claim),
+        Body::Pods(_) if !admission.is_status() => pod::check_classic_pod(cx, admission),
         _ => {}
     }
 }

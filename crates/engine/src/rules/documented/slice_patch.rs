@@ -20,7 +20,7 @@ use tollgate_document::field::Path;
 use tollgate_document::finding::BadValue;
 use tollgate_formats::names;
 
-/// Most attributes and capacities of a patch, together.
+/// Maximum number of attributes and capacities of a patch, together.
 const ATTRIBUTES_LIMIT: usize = 32;
 /// Longest string or version, in bytes.
 const VALUE_LIMIT: usize = 64;
@@ -88,7 +88,7 @@ fn check_entries(cx: &mut Cx<'_, '_>, at: &Path<'_>, patch: DevicePatch<'_>) {
 
 fn check_patched_attribute_name(cx: &mut Cx<'_, '_>, map_at: &Path<'_>, name: &str) {
     let at = bad_key_at(cx.profile, map_at, name, NAME_LIMIT);
-    cx.about_key(|cx| fqn::check(cx, PATCH_ATTRIBUTE_NAME, &at, name));
+    cx.about_key(|cx| fqn::check_fully_qualified_name(cx, PATCH_ATTRIBUTE_NAME, &at, name));
 }
 
 /// Checks that an attribute has exactly one value; `null` counts as a value, because it removes the attribute.
@@ -122,7 +122,7 @@ fn check_taints(cx: &mut Cx<'_, '_>, at: &Path<'_>, patch: DevicePatch<'_>) {
     }
     for (index, new) in taints.iter().enumerate() {
         let at = at.index(index);
-        taint::check(cx, &at, new, None);
+        taint::check_taint(cx, &at, new, None);
         // What the profile itself does not know is refused by the rule of all taints.
         if cx.profile.effects.contains(&new.effect()) && !EFFECTS.contains(&new.effect()) {
             let value = BadValue::named(new.effect());

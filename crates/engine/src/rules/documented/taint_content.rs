@@ -1,4 +1,4 @@
-//! What draft r2 adds to a taint: `data`, `description` and `evictionsPerSecond`, each within its limit.
+//! The fields that draft r2 adds to a taint: `data`, `description` and `evictionsPerSecond`, and their limits.
 
 use crate::rules::Cx;
 use crate::rules::table::{EVICTION_RATE, OVERSIZED_TAINT_DATA, OVERSIZED_TAINT_DESCRIPTION};

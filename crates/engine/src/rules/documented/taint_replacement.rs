@@ -19,7 +19,7 @@ pub(super) fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
     if admission.is_status() {
         return;
     }
-    for way in FoundationDbCluster::WAYS {
+    for way in FoundationDbCluster::REPLACEMENT_PATHS {
         if let Some(replacements) = cluster.replacements(way) {
             Path::ROOT.descend(way, &mut |at| check_replacements(cx, at, replacements));
         }

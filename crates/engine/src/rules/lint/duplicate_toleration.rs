@@ -29,8 +29,8 @@ pub(super) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: List<'_, Toleratio
     });
 }
 
-/// Returns key, value, operator and effect of a toleration: tolerations with equal identities are duplicates, whatever
-/// their seconds.
+/// Returns key, value, operator and effect of a toleration. Tolerations that are equal in these are
+/// duplicates, regardless of their seconds.
 fn toleration_identity(toleration: Toleration<'_>) -> [&[u8]; 4] {
     [toleration.key(), toleration.value(), toleration.operator(), toleration.effect()].map(str::as_bytes)
 }

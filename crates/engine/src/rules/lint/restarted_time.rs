@@ -12,7 +12,7 @@ use tollgate_document::field::Path;
 use tollgate_document::finding::BadValue;
 use tollgate_formats::gotime;
 
-/// Most seconds between the time that the server fills in and the check of the request.
+/// Maximum number of seconds between the time that the server sets and the check of the request.
 const ON_ITS_WAY: i64 = 10;
 
 pub(super) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, placed: &LocatedTaint<'_>) {

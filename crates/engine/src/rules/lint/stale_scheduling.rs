@@ -1,4 +1,5 @@
-//! What scheduler and driver tell each other while they look for a node, left in a claim that is allocated.
+//! Data that the scheduler and the driver exchange while they search for a node, left in a claim that is already
+//! allocated.
 
 use crate::admission::DecodedAttributes;
 use crate::rules::Cx;

@@ -14,7 +14,7 @@ pub(super) fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
     if admission.is_status() {
         return;
     }
-    for (index, way) in FoundationDbCluster::WAYS.into_iter().enumerate() {
+    for (index, way) in FoundationDbCluster::REPLACEMENT_PATHS.into_iter().enumerate() {
         let Some(replacements) = cluster.replacements(way) else { continue };
         Path::ROOT.descend(way, &mut |at| {
             if index > 0 {

@@ -1,8 +1,8 @@
-//! A tainted device that shares counters with other devices of its slice, none of which is tainted: a taint on a GPU does
-//! not apply to its partitions.
+//! A tainted device that shares counters with other devices of its slice, none of which is tainted: a taint on a GPU
+//! does not apply to its partitions.
 //!
-//! Cost: linear in the number of counters that devices consume, and nothing is allocated unless a tainted device consumes
-//! counters.
+//! Cost: linear in the number of counters that devices consume, and nothing is allocated unless a tainted device
+//! consumes counters.
 // kubernetes-sigs/dra-driver-nvidia-gpu#1316
 
 use std::collections::HashMap;
@@ -78,13 +78,13 @@ fn is_tainted(device: Device<'_>, version: Version) -> bool {
 
 /// The devices of a slice by the counters that they consume.
 struct Consumers<'d> {
-    /// By counter set and counter.
+    /// The consuming devices, by counter set and counter.
     by_counter: HashMap<(&'d str, &'d str), CounterConsumers<'d>, RandomState>,
 }
 
 #[derive(Default)]
 struct CounterConsumers<'d> {
-    /// Index and name.
+    /// Index and name of each device.
     devices: Vec<(usize, &'d str)>,
     tainted: usize,
 }

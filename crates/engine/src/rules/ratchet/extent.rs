@@ -14,24 +14,25 @@ use crate::admission::DecodedAttributes;
 use tollgate_api::view::{Body, DevicePatch, Slice, Taint, TaintRuleSpec, TaintSelector, View};
 use tollgate_formats::gotime::Timestamp;
 
-/// How an update changes what the taints of an object reach.
+/// How an update changes the set of devices and pods that the taints of an object affect.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Extent {
-    /// They could reach more, so that no stored finding excuses a new one.
+    /// The taints may affect more, so that stored findings do not excuse new ones.
     Wider,
-    /// They reach the same or less, and nothing else changes.
+    /// The taints affect the same or less, and nothing else changes.
     Within,
-    /// The object as a whole does not say: findings are compared one by one.
+    /// Undecided for the object as a whole; findings are compared one by one.
     Other,
 }
 
 /// Evictions per second of a taint that does not set them, in draft r2.
 const DEFAULT_RATE: i64 = 10;
 
-/// How many items of a list are searched. No valid list is longer, and a hostile one must not take quadratic time.
-const SEARCHED: usize = 128;
+/// Maximum number of list items that are searched. Valid lists are not longer, and this bounds the time for
+/// hostile ones.
+const MAX_SEARCHED: usize = 128;
 
-/// Compares what the taints of an update reach with what those of the stored object reach.
+/// Compares the effect of the taints in an update with that of the stored taints.
 pub fn extent(admission: &DecodedAttributes<'_>) -> Extent {
     // The server ignores the spec in a status request.
     if admission.is_status() {
@@ -53,7 +54,7 @@ fn is_same_pool(old: Slice<'_>, new: Slice<'_>) -> bool {
     (old.driver(), old.pool().name()) == (new.driver(), new.pool().name())
 }
 
-/// Compares what a rule reaches with what the stored rule reaches.
+/// Compares the devices and pods that a rule and the stored rule affect.
 fn rule_extent(old: TaintRuleSpec<'_>, new: TaintRuleSpec<'_>) -> Extent {
     let (old_taint, new_taint) = (old.taint(), new.taint());
     let evicts = new_taint.effect() == "NoExecute";
@@ -75,7 +76,7 @@ fn rule_extent(old: TaintRuleSpec<'_>, new: TaintRuleSpec<'_>) -> Extent {
     }
 }
 
-/// Compares what a patch reaches with what the stored patch reaches.
+/// Compares the devices and pods that a patch and the stored patch affect.
 fn patch_extent(old: DevicePatch<'_>, new: DevicePatch<'_>) -> Extent {
     let is_narrowed = match (old.filter(), new.filter()) {
         (None, _) => true,
@@ -90,7 +91,7 @@ fn patch_extent(old: DevicePatch<'_>, new: DevicePatch<'_>) -> Extent {
     let has = |taint: Taint<'_>| {
         before.iter().any(|stored| is_within(stored, taint) && is_same_content(stored, taint))
     };
-    let is_short = before.len() <= SEARCHED && after.len() <= SEARCHED;
+    let is_short = before.len() <= MAX_SEARCHED && after.len() <= MAX_SEARCHED;
     let is_same = |name: &str| old.json().get(name).to_json() == new.json().get(name).to_json();
     // Of two patches the one of higher priority counts.
     let is_rest_same =
@@ -121,7 +122,8 @@ fn has_all_expressions(old: TaintSelector<'_>, new: TaintSelector<'_>) -> bool {
     texts(old).is_subset(&texts(new))
 }
 
-/// True if both have the same key and value, so that the same tolerations match them, whatever their effects.
+/// True if both taints have the same key and value, so that the same tolerations match them. Effects are
+/// ignored.
 pub fn is_same_taint(old: Taint<'_>, new: Taint<'_>) -> bool {
     (old.key(), old.value()) == (new.key(), new.value())
 }
@@ -137,7 +139,7 @@ pub(super) fn is_within(old: Taint<'_>, new: Taint<'_>) -> bool {
     is_same_taint(old, new) && Strength::of(old).covers(&Strength::of(new))
 }
 
-/// How strong a taint is: its effect, eviction rate and time.
+/// The strength of a taint: its effect, eviction rate and time.
 #[derive(PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) struct Strength {
     rank: Option<u8>,

@@ -22,9 +22,9 @@ use tollgate_document::finding::{BadValue, RuleId};
 use tollgate_formats::gofmt;
 use tollgate_formats::names::{self, Unit};
 
-/// Most results of one allocation.
+/// Maximum number of results of one allocation.
 const RESULTS_LIMIT: usize = 32;
-/// Most configurations: those of the claim and those of the class.
+/// Maximum number of configurations from the claim and the class together.
 const CONFIGS_LIMIT: usize = 64;
 /// The schema type of an allocation.
 static WHOLE: Ty = Ty::Struct(&ALLOCATION);
@@ -32,7 +32,7 @@ const SOURCES: &[&str] = &["FromClaim", "FromClass"];
 
 /// Checks an allocation that is new, or that a stored one is unchanged. Nothing if the new status has none.
 // upstream v1.36 validateResourceClaimStatusUpdate; v1.37 validate.UpdatePointer with NoModify
-pub fn check(
+pub fn check_allocation_result(
     cx: &mut Cx<'_, '_>,
     at: &Path<'_>,
     new: ClaimStatus<'_>,
@@ -51,9 +51,8 @@ pub fn check(
             .native()
             .invalid(BadValue::Null, "field cannot be modified once set");
     } else {
-        let json =
-            hub::value_json(allocation.json(), &WHOLE, cx.version, cx.profile.fields, cx.max_text_bytes());
-        cx.report(ALLOCATION_CHANGED, at).invalid(BadValue::Json(json.into()), "field is immutable");
+        let value = hub::printed(cx, allocation.json(), &WHOLE);
+        cx.report(ALLOCATION_CHANGED, at).invalid(value, "field is immutable");
     }
 }
 
@@ -74,7 +73,7 @@ fn check_new(cx: &mut Cx<'_, '_>, at: &Path<'_>, allocation: Allocation<'_>, nam
         }
     }
     if let Some(selector) = allocation.node_selector() {
-        node_selector::check(cx, ALLOCATION_NODE_SELECTOR, &at.field("nodeSelector"), selector);
+        node_selector::check_node_selector(cx, ALLOCATION_NODE_SELECTOR, &at.field("nodeSelector"), selector);
     }
 }
 
@@ -85,7 +84,12 @@ fn check_result(cx: &mut Cx<'_, '_>, at: &Path<'_>, result: AllocationResult<'_>
     config::check_driver(cx, RESULT_DEVICE, &at.field("driver"), result.driver());
     check_pool_name(cx, &at.field("pool"), result.pool());
     naming::check_label(cx, RESULT_DEVICE, &at.field("device"), result.device());
-    binding::check(cx, at, result.binding_conditions(), result.binding_failure_conditions());
+    binding::check_binding_conditions(
+        cx,
+        at,
+        result.binding_conditions(),
+        result.binding_failure_conditions(),
+    );
     if cx.profile.judges_result_tolerations {
         toleration::check_list(cx, &at.field("tolerations"), result.tolerations());
     }
@@ -93,7 +97,7 @@ fn check_result(cx: &mut Cx<'_, '_>, at: &Path<'_>, result: AllocationResult<'_>
         check_share_id(cx, RESULT_SHARE_ID, &at.field("shareID"), share);
     }
     let nothing_stored = Strings(Value::absent());
-    skip_operations::check(
+    skip_operations::check_skip_node_operations(
         cx,
         &at.field("skipNodeOperations"),
         result.skip_node_operations(),

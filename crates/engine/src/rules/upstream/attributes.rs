@@ -1,7 +1,7 @@
 //! Attributes of a device: names, exactly one value each, the lengths of values.
 
 use super::naming::{NAME_LIMIT, bad_key_at, too_long};
-use super::{go_json, qualified};
+use super::{hub, qualified};
 use crate::rules::Cx;
 use crate::rules::table::{ATTRIBUTE_NAME, ATTRIBUTE_VALUE, TOO_MANY_ATTRIBUTES};
 use tollgate_api::view::{Attribute, DeviceBody, Map, Strings, View as _};
@@ -10,7 +10,7 @@ use tollgate_document::field::Path;
 use tollgate_document::finding::BadValue;
 use tollgate_formats::names;
 
-/// Most attributes and capacities of a device, together.
+/// Maximum number of attributes and capacities of a device, together.
 const LIMIT: usize = 32;
 /// Longest string or version, in bytes.
 const VALUE_LIMIT: usize = 64;
@@ -64,7 +64,7 @@ fn list_fields(attribute: Attribute<'_>) -> impl Iterator<Item = (&'static str, 
 }
 
 /// Checks the names and values of the attributes at `at`.
-pub fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, attributes: Map<'_, Attribute<'_>>) {
+pub fn check_attributes(cx: &mut Cx<'_, '_>, at: &Path<'_>, attributes: Map<'_, Attribute<'_>>) {
     for (name, attribute) in attributes.iter() {
         if !qualified::is_plain(name) {
             let name_at = bad_key_at(cx.profile, at, name, NAME_LIMIT);
@@ -153,7 +153,7 @@ fn check_union(cx: &mut Cx<'_, '_>, at: &Path<'_>, attribute: Attribute<'_>) {
             cx.report(ATTRIBUTE_VALUE, at).invalid("", detail);
         }
         _ => {
-            let value = go_json::attribute_json(attribute, cx.profile, cx.max_text_bytes());
+            let value = hub::printed(cx, attribute.json(), &hub::ATTRIBUTE);
             cx.report(ATTRIBUTE_VALUE, at).invalid(value, detail);
         }
     }

@@ -1,6 +1,6 @@
 //! Binding conditions, of a device and of an allocation result.
 
-use super::go_json;
+use super::hub;
 use super::lists::{self, KeySet};
 use crate::rules::Cx;
 use crate::rules::table::BINDING_CONDITIONS;
@@ -8,12 +8,17 @@ use tollgate_api::view::Strings;
 use tollgate_document::field::Path;
 use tollgate_formats::names;
 
-/// Most conditions in either of the two lists.
+/// Maximum number of conditions in either of the two lists.
 const LIMIT: usize = 4;
 
 /// Checks the two lists of the device or result at `at`.
 // upstream v1.36 validateDeviceBindingParameters
-pub fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, conditions: Strings<'_>, failures: Strings<'_>) {
+pub fn check_binding_conditions(
+    cx: &mut Cx<'_, '_>,
+    at: &Path<'_>,
+    conditions: Strings<'_>,
+    failures: Strings<'_>,
+) {
     let (conditions_at, failures_at) = (at.field("bindingConditions"), at.field("bindingFailureConditions"));
     check_items(cx, &conditions_at, conditions);
     check_items(cx, &failures_at, failures);
@@ -29,12 +34,12 @@ pub fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, conditions: Strings<'_>, failur
     }
     if conditions.is_empty() && !failures.is_empty() {
         let detail = "bindingConditions are required to use bindingFailureConditions";
-        let value = go_json::strings_json(conditions, cx.max_text_bytes());
+        let value = hub::printed(cx, conditions.0, &hub::STRINGS);
         cx.report(BINDING_CONDITIONS, &conditions_at).invalid(value, detail);
     }
     if failures.is_empty() && !conditions.is_empty() {
         let detail = "bindingFailureConditions are required to use bindingConditions";
-        let value = go_json::strings_json(failures, cx.max_text_bytes());
+        let value = hub::printed(cx, failures.0, &hub::STRINGS);
         cx.report(BINDING_CONDITIONS, &failures_at).invalid(value, detail);
     }
 }

@@ -11,7 +11,7 @@ use tollgate_formats::quantity::Quantity;
 /// Checks the names of a device's capacities at `at`, and their request policies, which only devices with multiple
 /// allocations may have.
 // upstream v1.36 validateSingleAllocatableDeviceCapacity, validateMultiAllocatableDeviceCapacity
-pub fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, body: DeviceBody<'_>) {
+pub fn check_capacities(cx: &mut Cx<'_, '_>, at: &Path<'_>, body: DeviceBody<'_>) {
     for (name, capacity) in body.capacity().iter() {
         let name_at = bad_key_at(cx.profile, at, name, NAME_LIMIT);
         cx.about_key(|cx| qualified::check_qualified_name(cx, CAPACITY_NAME, &name_at, name));
@@ -20,7 +20,7 @@ pub fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, body: DeviceBody<'_>) {
         let policy_at = capacity_at.field("requestPolicy");
         if body.allow_multiple_allocations() == Some(true) {
             let amount = capacity.quantity().unwrap_or(Quantity::ZERO);
-            request_policy::check(cx, &policy_at, policy, &amount);
+            request_policy::check_request_policy(cx, &policy_at, policy, &amount);
         } else {
             cx.report(CAPACITY_REQUEST_POLICY, &policy_at).forbidden("allowMultipleAllocations must be true");
         }

@@ -15,7 +15,7 @@ use tollgate_document::finding::BadValue;
 
 /// Checks the spec of a claim or template; on an update, also that it is unchanged.
 // upstream v1.36 ValidateResourceClaim, ValidateResourceClaimTemplate and their updates
-pub fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
+pub fn check_claim(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
     if admission.is_status() {
         return;
     }
@@ -39,9 +39,7 @@ pub fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
     if is_claim && !is_same && cx.is_declarative() {
         cx.report(IMMUTABLE_CLAIM_SPEC, &spec_at).native().invalid(BadValue::Null, "field is immutable");
     } else {
-        let value = BadValue::Json(
-            hub::member_json(admission.object, "spec", cx.profile.fields, cx.max_text_bytes()).into(),
-        );
+        let value = hub::printed_member(cx, admission.object, "spec");
         cx.report(IMMUTABLE_CLAIM_SPEC, &spec_at).invalid(value, "field is immutable");
     }
 }

@@ -11,7 +11,7 @@ use tollgate_document::field::Path;
 use tollgate_formats::names;
 
 // upstream v1.36 ValidateDeviceClass, ValidateDeviceClassUpdate
-pub fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
+pub fn check_device_class(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
     let Body::Class(class) = admission.object.body else { return };
     let old = admission
         .old_object

@@ -11,7 +11,7 @@ use tollgate_document::finding::BadValue;
 use tollgate_formats::gotime::Timestamp;
 use tollgate_formats::names;
 
-/// Most conditions of one device or rule.
+/// Maximum number of conditions of one device or rule.
 const LIMIT: usize = 8;
 const REASON_LIMIT: usize = 1024;
 const MESSAGE_LIMIT: usize = 32 * 1024;

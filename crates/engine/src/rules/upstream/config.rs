@@ -11,9 +11,9 @@ use tollgate_document::field::Path;
 use tollgate_document::finding::{BadValue, RuleId};
 use tollgate_formats::names::{self, Unit};
 
-/// Most configurations of one claim or class.
+/// Maximum number of configurations of one claim or class.
 const CONFIGS_LIMIT: usize = 32;
-/// Most bytes of JSON of parameters and data.
+/// Maximum number of bytes of JSON of parameters and data.
 const RAW_LIMIT: usize = 10 * 1024;
 
 /// Checks the configurations of a claim.

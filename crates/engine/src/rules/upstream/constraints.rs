@@ -8,9 +8,9 @@ use crate::rules::table::{CONSTRAINT_ATTRIBUTE, REQUEST_REFERENCE, TOO_MANY_CONS
 use tollgate_api::view::{Constraint, List, Request, Strings};
 use tollgate_document::field::Path;
 
-/// Most constraints of one claim.
+/// Maximum number of constraints of one claim.
 const CONSTRAINTS_LIMIT: usize = 32;
-/// Most references of one constraint or configuration.
+/// Maximum number of references of one constraint or configuration.
 const REFERENCES_LIMIT: usize = 32;
 const NO_REQUEST: &str =
     "must be the name of a request in the claim or the name of a request and a subrequest separated by '/'";
@@ -20,7 +20,7 @@ const NO_REQUEST: &str =
 #[derive(Debug)]
 pub struct Names<'d> {
     requests: List<'d, Request<'d>>,
-    /// Set only for claims with many requests; others are searched.
+    /// Set only for claims with many requests; others are searched linearly.
     index: Option<NameIndex<'d>>,
 }
 
@@ -47,7 +47,7 @@ impl<'d> Names<'d> {
         Names { requests, index }
     }
 
-    /// True if there is such a request and, if `sub` is given, it has such a sub-request.
+    /// True if the request exists and, if `sub` is given, has this sub-request.
     fn has(&self, request: &str, sub: Option<&str>) -> bool {
         if let Some(index) = &self.index {
             let last = index.last.get(request);
@@ -75,12 +75,12 @@ fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, constraint: Constraint<'_>, names: 
     check_references(cx, &at.field("requests"), constraint.requests(), names);
     let (same, distinct) = (constraint.match_attribute(), constraint.distinct_attribute());
     if let Some(name) = same {
-        fqn::check(cx, CONSTRAINT_ATTRIBUTE, &at.field("matchAttribute"), name);
+        fqn::check_fully_qualified_name(cx, CONSTRAINT_ATTRIBUTE, &at.field("matchAttribute"), name);
     }
     match distinct {
         // Where both are given, hand-written validation looks at the first only.
         Some(name) if same.is_none() || cx.is_declarative() => {
-            fqn::check(cx, CONSTRAINT_ATTRIBUTE, &at.field("distinctAttribute"), name);
+            fqn::check_fully_qualified_name(cx, CONSTRAINT_ATTRIBUTE, &at.field("distinctAttribute"), name);
         }
         None if same.is_none() && cx.profile.consumable_capacity => {
             let detail = "exactly one of \"matchAttribute\" or \"distinctAttribute\" is required, but multiple \

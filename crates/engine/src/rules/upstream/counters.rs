@@ -21,15 +21,15 @@ use tollgate_document::field::Path;
 use tollgate_document::finding::{BadValue, RuleId};
 use tollgate_formats::names::{self, Unit};
 
-/// Most bytes of a counter name; longer ones are shortened to this in paths.
+/// Maximum length in bytes of a counter name; longer ones are shortened to this in paths.
 const NAME_LIMIT: usize = 63;
-/// Most counters in all sets of a slice, in 1.33 and 1.34.
+/// Maximum number of counters in all sets of a slice, in 1.33 and 1.34.
 const SHARED_TOTAL: usize = 32;
-/// Most counters that a device consumes, in 1.33 and 1.34.
+/// Maximum number of counters that a device consumes, in 1.33 and 1.34.
 const DEVICE_TOTAL: usize = 32;
-/// Most counters that all devices of a slice consume together, in 1.33 and 1.34.
+/// Maximum number of counters that all devices of a slice consume together, in 1.33 and 1.34.
 const SLICE_TOTAL: usize = 1024;
-/// Most compatibility groups of one consumption.
+/// Maximum number of compatibility groups of one consumption.
 const GROUPS_LIMIT: usize = 2;
 
 /// Checks the counter sets of a slice. Declarative validation compares each with the stored set of the same name.

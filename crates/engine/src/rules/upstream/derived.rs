@@ -16,15 +16,15 @@ use tollgate_cel::Target;
 use tollgate_document::field::Path;
 use tollgate_document::finding::BadValue;
 
-/// Most derived attributes of one request.
+/// Maximum number of derived attributes of one request.
 const DERIVED_LIMIT: usize = 32;
-/// What all expressions of a claim may cost together.
+/// Maximum total cost of all expressions in a claim.
 const TOTAL_COST: u64 = 1_000_000;
 
 /// A request or sub-request, as constraints name it.
 #[derive(Clone, Copy, Debug)]
 pub struct Owner<'d> {
-    /// The request.
+    /// Name of the request.
     pub request: &'d str,
     /// The sub-request, if it is one.
     pub sub: Option<&'d str>,

@@ -9,9 +9,9 @@ use tollgate_api::view::{Device, DeviceBody, View as _};
 use tollgate_api::{equal, fields};
 use tollgate_document::field::Path;
 
-/// What the check of a device depends on besides the device.
+/// Properties of the slice that the check of a device depends on.
 pub struct DeviceContext<'a, 'd> {
-    /// True if the slice lets each device have its own nodes.
+    /// True if the slice sets `perDeviceNodeSelection`.
     pub per_device: bool,
     /// The counters of the slice, in releases that check the references of devices to them.
     pub shared: Option<&'a Shared<'d>>,
@@ -21,15 +21,20 @@ pub struct DeviceContext<'a, 'd> {
 
 /// Checks one device of a slice.
 // upstream v1.36 validateDevice
-pub fn check<'d>(cx: &mut Cx<'_, '_>, at: &Path<'_>, device: Device<'d>, around: &DeviceContext<'_, 'd>) {
+pub fn check_device<'d>(
+    cx: &mut Cx<'_, '_>,
+    at: &Path<'_>,
+    device: Device<'d>,
+    around: &DeviceContext<'_, 'd>,
+) {
     let body = device.body(cx.version);
     let body_at = Device::body_at(at, cx.version);
     let counters_at = body_at.field("consumesCounters");
     naming::check_label(cx, DEVICE_NAME, &at.field("name"), device.name());
     attributes::check_count(cx, at, body);
-    attributes::check(cx, &body_at.field("attributes"), body.attributes());
+    attributes::check_attributes(cx, &body_at.field("attributes"), body.attributes());
     if !(cx.profile.skips_unchanged_capacity && is_unchanged(cx, body, around.old, "capacity")) {
-        capacity::check(cx, &body_at.field("capacity"), body);
+        capacity::check_capacities(cx, &body_at.field("capacity"), body);
     }
     let same_taints = is_unchanged(cx, body, around.old, "taints");
     let stored = around.old.filter(|_| cx.profile.keeps_stored_effects);
@@ -41,8 +46,13 @@ pub fn check<'d>(cx: &mut Cx<'_, '_>, at: &Path<'_>, device: Device<'d>, around:
         counters::check_references(cx, at, &counters_at, body.consumes_counters(), shared);
     }
     check_nodes(cx, at, &body_at, body, around.per_device);
-    binding::check(cx, &body_at, body.binding_conditions(), body.binding_failure_conditions());
-    node_resources::check(cx, &body_at, body);
+    binding::check_binding_conditions(
+        cx,
+        &body_at,
+        body.binding_conditions(),
+        body.binding_failure_conditions(),
+    );
+    node_resources::check_node_resources(cx, &body_at, body);
 }
 
 /// True if the stored device has the same value in that field.
@@ -80,7 +90,12 @@ fn check_nodes(
         None => {}
     }
     if let Some(selector) = selector {
-        node_selector::check(cx, DEVICE_NODE_SELECTION, &body_at.field("nodeSelector"), selector);
+        node_selector::check_node_selector(
+            cx,
+            DEVICE_NODE_SELECTION,
+            &body_at.field("nodeSelector"),
+            selector,
+        );
     }
     if all == Some(false) {
         naming::report_false(cx, DEVICE_NODE_SELECTION, &body_at.field("allNodes"));

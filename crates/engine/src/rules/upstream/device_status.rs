@@ -58,9 +58,10 @@ impl<'d> Allocated<'d> {
     }
 }
 
-/// Checks the entries that are left after the server has removed those of devices that this update deallocates.
+/// Checks the device status entries that remain after the server has removed those of devices that this
+/// update deallocates.
 // upstream v1.36 dropDeallocatedStatusDevices, validateResourceClaimStatusUpdate
-pub fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, new: ClaimStatus<'_>, old: ClaimStatus<'_>) {
+pub fn check_device_statuses(cx: &mut Cx<'_, '_>, at: &Path<'_>, new: ClaimStatus<'_>, old: ClaimStatus<'_>) {
     let (allocated, before) = (Allocated::of(new), Allocated::of(old));
     let is_left = |device| allocated.has(identity(device)) || !before.has(identity(device));
     let left = || new.devices().iter().enumerate().filter(|(_, device)| is_left(*device));
@@ -137,7 +138,7 @@ fn check_one(
         config::check_raw(cx, DEVICE_STATUS_DATA, &at.field("data"), device.data(), false);
     }
     if let Some(data) = device.network_data() {
-        network_data::check(cx, &at.field("networkData"), data);
+        network_data::check_network_data(cx, &at.field("networkData"), data);
     }
 }
 

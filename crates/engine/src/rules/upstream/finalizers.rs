@@ -1,6 +1,6 @@
 //! Finalizers: label keys, fully qualified, and none added to what is being deleted.
 
-use super::{go_json, lists};
+use super::{hub, lists};
 use crate::rules::Cx;
 use crate::rules::table::{FINALIZER_NAME, METADATA_CHANGED};
 use tollgate_api::view::Strings;
@@ -17,7 +17,7 @@ const FOREGROUND: &str = "foregroundDeletion";
 /// Checks that each finalizer is a label key, and that `orphan` and `foregroundDeletion` are not both set. The server's
 /// path ends at the list.
 // upstream v1.36 ValidateFinalizers
-pub fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, finalizers: Strings<'_>) {
+pub fn check_finalizers(cx: &mut Cx<'_, '_>, at: &Path<'_>, finalizers: Strings<'_>) {
     let (unit, word) = (cx.profile.label_unit, cx.profile.label_key_word);
     for (index, finalizer) in finalizers.iter().enumerate() {
         names::label_key(finalizer, unit, word, &mut |detail| {
@@ -75,5 +75,5 @@ fn printed_list(cx: &Cx<'_, '_>, finalizers: Strings<'_>) -> BadValue {
         out.push('}');
         return BadValue::Json(out.into());
     }
-    go_json::strings_json(finalizers, cx.max_text_bytes())
+    hub::printed(cx, finalizers.0, &hub::STRINGS)
 }

@@ -1,7 +1,7 @@
 //! Fully qualified attribute names, `domain/id`: constraints, derived attributes, partition types.
 //!
-//! No rules of its own: the caller passes the rule that speaks. Three or more parts are accepted unchecked, in every
-//! release.
+//! It has no rules of its own: the caller passes the rule to report. Names with three or more parts are accepted
+//! unchecked, in every release.
 
 use super::naming::{DRIVER_LIMIT, ID_LIMIT, too_long};
 use super::{lists, qualified};
@@ -13,7 +13,7 @@ use tollgate_formats::names::{self, Unit};
 const NO_DOMAIN: &str = "a fully qualified name must be a domain and a name separated by a slash";
 
 /// Checks a fully qualified name and reports in the words of the validator that checks this part.
-pub fn check(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, name: &str) {
+pub fn check_fully_qualified_name(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, name: &str) {
     // Whatever hand-written validation refuses, declarative validation refuses too: it does not lower the domain.
     if cx.is_declarative() {
         check_declarative(cx, rule, at, name)

@@ -3,36 +3,37 @@
 //! Internal types have no JSON names, so the schema's fields print with Go's: the JSON name with a capital. A flat
 //! request prints as what it is converted to. Metadata inside a spec keeps its JSON names, as in Go.
 
+use crate::rules::Cx;
 use tollgate_api::fields;
 use tollgate_api::print;
 use tollgate_api::profile::{Availability, Version};
 use tollgate_api::schema::{Field, Ty};
 use tollgate_api::view::{Object, Request, View};
 use tollgate_document::doc::Value;
+use tollgate_document::finding::BadValue;
 
-/// Returns a member of an object, such as `spec`, as JSON of the internal type; it may be cut anywhere past `max_bytes`
-/// bytes.
-pub fn member_json(object: Object<'_>, json: &str, fields: Availability, max_bytes: usize) -> String {
-    let field = fields::root(object.kind(), object.version).field(json, fields);
-    field.map_or(String::new(), |(_, field)| {
-        value_json(object.value().get(json), &field.ty, object.version, fields, max_bytes)
-    })
+/// The types of values in messages that are not whole specs.
+pub static STRINGS: Ty = Ty::List(&Ty::Str);
+pub static ATTRIBUTE: Ty = Ty::Struct(&fields::ATTRIBUTE);
+pub static NODE_TERMS: Ty = Ty::List(&Ty::Struct(&fields::NODE_TERM));
+pub static POD_CLAIM: Ty = Ty::Struct(&fields::POD_CLAIM);
+
+/// Returns a member of an object, such as `spec`, for a message.
+pub fn printed_member(cx: &Cx<'_, '_>, object: Object<'_>, json: &str) -> BadValue {
+    let field = fields::root(object.kind(), object.version).field(json, cx.profile.fields);
+    field.map_or(BadValue::Omitted, |(_, field)| printed(cx, object.value().get(json), &field.ty))
 }
 
-/// Returns a value of that type as JSON of the internal type; it may be cut anywhere past `max_bytes` bytes.
-pub fn value_json(
-    value: Value<'_>,
-    ty: &'static Ty,
-    version: Version,
-    fields: Availability,
-    max_bytes: usize,
-) -> String {
+/// Returns a value of that type for a message, with the fields of the release; it may be cut anywhere past the longest
+/// text that is shown.
+pub fn printed(cx: &Cx<'_, '_>, value: Value<'_>, ty: &'static Ty) -> BadValue {
     let mut out = String::new();
-    Hub { version, fields, max_bytes }.write(&mut out, value, ty);
-    out
+    let hub = Hub { version: cx.version, fields: cx.profile.fields, max_bytes: cx.max_text_bytes() };
+    hub.write(&mut out, value, ty);
+    BadValue::Json(out.into())
 }
 
-/// How to write JSON of the internal types.
+/// Writes JSON in the shape of the internal types.
 #[derive(Clone, Copy)]
 struct Hub {
     version: Version,
@@ -70,9 +71,11 @@ impl Hub {
         }
     }
 
-    /// Appends the fields of a struct, after those that `out` already has of it.
+    /// Appends the fields of a struct, after any fields that `out` already contains.
     fn write_fields(self, out: &mut String, value: Value<'_>, fields: &'static [Field]) {
-        for field in fields.iter().filter(|field| field.known.overlaps(self.fields)) {
+        // The template of a pod's claim is older than the internal types.
+        let is_printed = |field: &&Field| field.known.overlaps(self.fields) && field.json != "template";
+        for field in fields.iter().filter(is_printed) {
             if out.len() > self.max_bytes {
                 return;
             }
@@ -139,12 +142,15 @@ fn write_name(out: &mut String, json: &str) {
         out.push(',');
     }
     out.push('"');
-    if json == "cel" {
-        out.push_str("CEL");
-    } else {
-        let mut letters = json.chars();
-        out.extend(letters.next().map(|first| first.to_ascii_uppercase()));
-        out.push_str(letters.as_str());
-    }
+    let (name, end) = match json {
+        "cel" => ("CEL", ""),
+        "int" | "bool" | "string" | "version" => (json, "Value"),
+        "ints" | "bools" | "strings" | "versions" => (json.trim_end_matches('s'), "Values"),
+        _ => (json, ""),
+    };
+    let mut letters = name.chars();
+    out.extend(letters.next().map(|first| first.to_ascii_uppercase()));
+    out.push_str(letters.as_str());
+    out.push_str(end);
     out.push_str("\":");
 }

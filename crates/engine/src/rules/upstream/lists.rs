@@ -1,6 +1,6 @@
-//! Lists as upstream treats them: how many elements they may have, and whether one repeats another.
+//! Checks of lists: their length, and duplicate elements.
 //!
-//! No rules of its own: the caller passes the rule that speaks. A clean short list costs no allocation.
+//! It has no rules of its own: the caller passes the rule to report. A valid short list needs no allocation.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::Hash;
@@ -55,7 +55,7 @@ pub fn for_each_duplicate_by<T: Copy, K: Eq + Hash>(
     }
 }
 
-/// Looks up keys of another list: by search in a short list, by a set in a long one.
+/// A set of the keys of another list: searched linearly if short, hashed if long.
 pub struct KeySet<'d, K> {
     keys: K,
     remembered: Option<HashSet<&'d str>>,
@@ -77,7 +77,7 @@ impl<'d, K: Iterator<Item = &'d str> + Clone> KeySet<'d, K> {
     }
 }
 
-/// Looks up items of another list by key: by search in a short list, by a hash map in a long one.
+/// Looks up the items of another list by key: by linear search if short, by hash map if long.
 pub struct Stored<I: Iterator, N, K> {
     items: I,
     key: N,
@@ -111,8 +111,8 @@ where
     }
 }
 
-/// Reports an item of a keyed list that repeats the key `name` of another. `whole(max_bytes)` returns the item in its
-/// own version as JSON, which may be cut past that many bytes.
+/// Reports an item of a keyed list that repeats the key `name` of another. `whole(max_bytes)` returns the
+/// item as JSON in its own version, truncated after `max_bytes` bytes.
 // upstream v1.36 validateSet; v1.37 validate.Unique
 pub fn report_duplicate(
     cx: &mut Cx<'_, '_>,

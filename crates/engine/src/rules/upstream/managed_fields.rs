@@ -13,15 +13,20 @@ use tollgate_document::field::Path;
 use tollgate_document::finding::BadValue;
 use tollgate_formats::gofmt;
 
-/// Most bytes of the name of a manager.
+/// Maximum number of bytes of the name of a manager.
 const MANAGER_LIMIT: usize = 128;
-/// Most bytes of the name of a subresource.
+/// Maximum number of bytes of the name of a subresource.
 const SUBRESOURCE_LIMIT: usize = 256;
 
 /// Checks the entries that the server keeps. Reports nothing if one entry cannot be decoded, because the server then
 /// ignores all of them.
 // upstream v1.36 ValidateManagedFields, after decodeLiveOrNew
-pub fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, entries: List<'_, ManagedFields<'_>>, kind: ApiKind) {
+pub fn check_managed_fields(
+    cx: &mut Cx<'_, '_>,
+    at: &Path<'_>,
+    entries: List<'_, ManagedFields<'_>>,
+    kind: ApiKind,
+) {
     // Whether the fields can be decoded matters only if there is a fault to report, and reading them costs the most.
     if entries.iter().all(is_clean) || !entries.iter().all(can_be_decoded) {
         return;

@@ -17,11 +17,11 @@ use tollgate_document::field::Path;
 use tollgate_document::finding::BadValue;
 use tollgate_formats::names::{self, Unit};
 
-/// Most bytes of all annotations, keys and values together.
+/// Maximum number of bytes of all annotations, keys and values together.
 const ANNOTATIONS_LIMIT: usize = 256 * 1024;
 
 /// Checks the metadata of an object, and the metadata that a template gives to its claims.
-pub fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
+pub fn check_metadata(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
     let at = Path::ROOT.field("metadata");
     let kind = admission.object.kind();
     if !kind.has_full_schema() {
@@ -38,7 +38,7 @@ pub fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
         Some(old) => check_update(cx, &at, admission, &Meta::stored(admission, old)),
     };
     if own_checks && let Body::Template(template) = admission.object.body {
-        template_meta::check(cx, template.spec().metadata());
+        template_meta::check_template_metadata(cx, template.spec().metadata());
     }
 }
 
@@ -54,7 +54,7 @@ fn check_update(
     let meta = Meta::updated(admission, old);
     object_name::check_path_segment(cx, at, &meta);
     check_parts(cx, at, kind, &meta);
-    meta_update::check(cx, at, &meta, old);
+    meta_update::check_metadata_update(cx, at, &meta, old);
     let repeats = !admission.is_status()
         && !matches!(kind, ApiKind::ResourceSlice | ApiKind::DeviceTaintRule | ApiKind::ResourceSlicePatch);
     finalizers::check_qualified(cx, at, meta.finalizers);
@@ -77,9 +77,9 @@ fn check_parts(cx: &mut Cx<'_, '_>, at: &Path<'_>, kind: ApiKind, meta: &Meta<'_
     }
     check_labels(cx, &at.field("labels"), meta.labels);
     check_annotations(cx, &at.field("annotations"), meta.annotations);
-    owner_references::check(cx, &at.field("ownerReferences"), meta.owner_references);
-    finalizers::check(cx, &at.field("finalizers"), meta.finalizers);
-    managed_fields::check(cx, &at.field("managedFields"), meta.managed_fields, kind);
+    owner_references::check_owner_references(cx, &at.field("ownerReferences"), meta.owner_references);
+    finalizers::check_finalizers(cx, &at.field("finalizers"), meta.finalizers);
+    managed_fields::check_managed_fields(cx, &at.field("managedFields"), meta.managed_fields, kind);
 }
 
 fn check_namespace(cx: &mut Cx<'_, '_>, at: &Path<'_>, namespace: &str) {

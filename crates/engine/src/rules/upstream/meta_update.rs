@@ -1,7 +1,7 @@
-//! What an update may not change in ObjectMeta.
+//! Fields of ObjectMeta that an update must not change.
 //!
-//! The server overwrites generation, resourceVersion and creationTimestamp itself. Of those only a generation that wraps
-//! around can be at fault.
+//! The server overwrites generation, resourceVersion and creationTimestamp itself. Of those only a generation that
+//! wraps around can be at fault.
 
 use super::prepared::Meta;
 use super::{finalizers, lists};
@@ -44,7 +44,7 @@ fn version_of(object: Value<'_>) -> &str {
 
 /// Checks that an update does not change immutable metadata.
 // upstream v1.36 ValidateObjectMetaAccessorUpdate
-pub fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, new: &Meta<'_>, old: &Meta<'_>) {
+pub fn check_metadata_update(cx: &mut Cx<'_, '_>, at: &Path<'_>, new: &Meta<'_>, old: &Meta<'_>) {
     if old.deletion_timestamp.is_some() {
         finalizers::check_added(cx, &at.field("finalizers"), new.finalizers, old.finalizers);
     }

@@ -1,7 +1,7 @@
 //! Names of drivers, pools, devices and attributes: checks that several types share.
 //!
-//! No rules of its own: each caller passes the rule that speaks, because the same name means different things in
-//! different places. Order and short-circuits are upstream's.
+//! It has no rules of its own: each caller passes the rule to report, because the same name has different meanings in
+//! different fields. The order of the checks is upstream's.
 
 use crate::rules::Cx;
 use tollgate_api::profile::Profile;
@@ -9,13 +9,13 @@ use tollgate_document::field::Path;
 use tollgate_document::finding::{BadValue, RuleId};
 use tollgate_formats::names::{self, Unit};
 
-/// Most bytes of a driver name or attribute domain.
+/// Maximum length in bytes of a driver name or attribute domain.
 pub const DRIVER_LIMIT: usize = 63;
-/// Most bytes of a pool name.
+/// Maximum length in bytes of a pool name.
 pub const POOL_LIMIT: usize = 253;
-/// Most bytes of an attribute or capacity id.
+/// Maximum length in bytes of an attribute or capacity id.
 pub const ID_LIMIT: usize = 32;
-/// Most bytes of an attribute or capacity name; longer ones are shortened to this in paths.
+/// Maximum length in bytes of an attribute or capacity name; longer ones are shortened to this in paths.
 pub const NAME_LIMIT: usize = DRIVER_LIMIT + 1 + ID_LIMIT;
 
 /// Returns `may not be more than N bytes`.
@@ -29,7 +29,7 @@ pub fn bad_key_at<'p>(profile: &Profile, map_at: &'p Path<'p>, key: &'p str, lim
     if profile.bad_map_key_in_path { map_at.short_key(key, limit) } else { map_at.own_key(key) }
 }
 
-/// Checks a driver name.
+/// Checks that a driver name is a DNS subdomain of at most 63 characters.
 // upstream v1.36 validateDriverName
 pub fn check_driver(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, name: &str) {
     if name.is_empty() {

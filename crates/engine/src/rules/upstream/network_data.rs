@@ -14,7 +14,7 @@ const HARDWARE_LIMIT: usize = 128;
 const ADDRESSES_LIMIT: usize = 16;
 
 // upstream v1.36 validateNetworkDeviceData
-pub fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, data: NetworkData<'_>) {
+pub fn check_network_data(cx: &mut Cx<'_, '_>, at: &Path<'_>, data: NetworkData<'_>) {
     for (field, text, limit) in [
         ("interfaceName", data.interface_name(), INTERFACE_LIMIT),
         ("hardwareAddress", data.hardware_address(), HARDWARE_LIMIT),

@@ -9,7 +9,7 @@ use tollgate_document::finding::BadValue;
 use tollgate_formats::quantity::Quantity;
 
 /// Checks the node resources of a device in both forms; a release knows at most one of them. `at` is the device's body.
-pub fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, body: DeviceBody<'_>) {
+pub fn check_node_resources(cx: &mut Cx<'_, '_>, at: &Path<'_>, body: DeviceBody<'_>) {
     let capacities = KeySet::of(body.capacity().iter().map(|(key, _)| key));
     let is_capacity = &|key: &str| capacities.has(key);
     let mappings_at = at.field("nodeAllocatableResourceMappings");

@@ -1,6 +1,7 @@
 //! core/v1 NodeSelector, of slices, devices and allocations.
 //!
-//! No rules of its own: the caller's rule speaks. That a slice's selector has exactly one term is the slice's rule.
+//! It has no rules of its own: the caller passes the rule to report. The slice's own rule requires that its selector
+//! has exactly one term.
 
 use super::lists;
 use crate::rules::Cx;
@@ -11,7 +12,7 @@ use tollgate_formats::names::{self, Unit};
 
 /// Checks a node selector; findings are reported under `rule`.
 // upstream v1.36 core ValidateNodeSelector, ValidateNodeSelectorTerm
-pub fn check(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, selector: NodeSelector<'_>) {
+pub fn check_node_selector(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, selector: NodeSelector<'_>) {
     let terms_at = at.field("nodeSelectorTerms");
     let terms = selector.terms();
     if terms.is_empty() {

@@ -137,7 +137,7 @@ fn mask_trailing_dash<'r>(prefix: &'r str, buffer: &'r mut [u8; BUFFER_BYTES]) -
 /// Bytes for composing a name without allocating; more than any valid prefix needs.
 const BUFFER_BYTES: usize = 256;
 
-/// Returns both texts joined, in `buffer` if they fit. A character that is cut in half becomes one that no name may
+/// Returns both texts joined, in `buffer` if they fit. A character that is cut becomes one that names cannot
 /// contain.
 fn joined<'r>(start: &[u8], end: &[u8], buffer: &'r mut [u8; BUFFER_BYTES]) -> Cow<'r, str> {
     let length = start.len() + end.len();

@@ -11,7 +11,7 @@ use tollgate_formats::gofmt;
 
 /// Checks the owner references, without the repeats that the server removes, and that at most one is a controller.
 // upstream v1.36 ValidateOwnerReferences
-pub fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, owners: List<'_, OwnerReference<'_>>) {
+pub fn check_owner_references(cx: &mut Cx<'_, '_>, at: &Path<'_>, owners: List<'_, OwnerReference<'_>>) {
     let mut controller: Option<OwnerReference<'_>> = None;
     let repeats = repeated_indexes(owners);
     let kept = || owners.iter().enumerate().filter(|(index, _)| repeats.binary_search(index).is_err());

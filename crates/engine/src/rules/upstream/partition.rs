@@ -1,14 +1,19 @@
 //! The attribute that names the partition type of a slice's devices.
 
-use super::{fqn, go_json, qualified};
+use super::{fqn, hub, qualified};
 use crate::rules::Cx;
 use crate::rules::table::PARTITION_TYPE_ATTRIBUTE;
 use tollgate_api::profile::Gate;
-use tollgate_api::view::{Device, SliceSpec};
+use tollgate_api::view::{Device, SliceSpec, View as _};
 use tollgate_document::field::Path;
 
 // upstream v1.37 validatePartitionTypeAttribute
-pub fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: SliceSpec<'_>, old: Option<SliceSpec<'_>>) {
+pub fn check_partition_type(
+    cx: &mut Cx<'_, '_>,
+    at: &Path<'_>,
+    spec: SliceSpec<'_>,
+    old: Option<SliceSpec<'_>>,
+) {
     let Some(name) = spec.partition_type_attribute() else { return };
     let name_at = at.field("partitionTypeAttribute");
     let unchanged = old.is_some_and(|old| old.partition_type_attribute() == Some(name));
@@ -50,7 +55,7 @@ pub fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: SliceSpec<'_>, old: Optio
             }
             Some(attribute) if attribute.string().is_none() => {
                 let detail = "must be a string value because `partitionTypeAttribute` names this attribute";
-                let value = go_json::attribute_json(attribute, cx.profile, cx.max_text_bytes());
+                let value = hub::printed(cx, attribute.json(), &hub::ATTRIBUTE);
                 let server_at = format!("spec.devices[{index}].attributes[{name}]");
                 cx.report(PARTITION_TYPE_ATTRIBUTE, &attribute_at)
                     .invalid(value, detail)

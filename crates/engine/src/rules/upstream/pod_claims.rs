@@ -6,7 +6,7 @@
 use std::collections::HashSet;
 
 use super::lists::{self, KeySet};
-use super::{go_json, naming};
+use super::{hub, naming};
 use crate::admission::DecodedAttributes;
 use crate::rules::Cx;
 use crate::rules::table::{CONTAINER_CLAIM, POD_CLAIM_NAME, POD_CLAIM_SOURCE};
@@ -17,7 +17,7 @@ use tollgate_document::finding::{BadValue, Edit, Fix};
 
 /// Checks the claims of a pod or pod template, and the claims that its containers use.
 // upstream v1.36 ValidatePodSpec
-pub fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
+pub fn check_pod_claims(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
     if admission.is_status() {
         return;
     }
@@ -73,7 +73,7 @@ fn check_source(cx: &mut Cx<'_, '_>, at: &Path<'_>, claim: PodClaim<'_>) {
         }
         _ => return,
     };
-    let value = go_json::pod_claim_json(claim, cx.max_text_bytes());
+    let value = hub::printed(cx, claim.json(), &hub::POD_CLAIM);
     let reported = cx.report(POD_CLAIM_SOURCE, at).invalid(value, detail);
     if !claim.json().get("source").is_null() {
         reported.help("Kubernetes 1.31 removed `source`: move its fields one level up").fix(|| {
@@ -83,7 +83,7 @@ fn check_source(cx: &mut Cx<'_, '_>, at: &Path<'_>, claim: PodClaim<'_>) {
     }
 }
 
-/// True if the claim has a field that we do not know, which may be a source of a newer release.
+/// True if the claim has a field that Tollgate does not know, which may be a source in a newer release.
 fn has_unknown_source(claim: PodClaim<'_>) -> bool {
     let known = ["name", "source", "resourceClaimName", "resourceClaimTemplateName", "template"];
     claim.json().members().any(|(key, value)| !known.contains(&key.text()) && !value.is_null())
@@ -132,7 +132,7 @@ fn check_container_claims(
 #[derive(Default)]
 struct UsedClaims<'d> {
     names: HashSet<&'d str>,
-    /// Claims with their requests; an empty request stands for all requests of the claim.
+    /// Pairs of claim and request. An empty request means all requests of the claim.
     requests: HashSet<(&'d str, &'d str)>,
 }
 
@@ -161,12 +161,12 @@ fn check_overlap<'d>(
     }
 }
 
-/// Most names that a message lists. Upstream lists all, but a hostile pod has a million of them.
+/// Maximum number of names that a message lists. Upstream lists all, but a hostile pod has a million of them.
 const LISTED_NAMES: usize = 64;
-/// Longer names are not listed.
+/// Maximum length of a name that is listed.
 const LISTED_LENGTH: usize = 64;
 
-/// Reports a claim that the pod does not have, with those that it has.
+/// Reports a reference to a claim that the pod does not have, and lists the existing ones.
 fn report_missing(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: PodClaims<'_>, name: &str) {
     let names = || spec.resource_claims().iter().map(PodClaim::name).filter(|name| !name.is_empty());
     let mut known: Vec<&str> =

@@ -102,13 +102,13 @@ impl<'d> Meta<'d> {
     }
 }
 
-/// True if the server sets `generation` for objects of this kind, whatever the user writes.
+/// True if the server manages `metadata.generation` for this kind and ignores the user's value.
 fn counts_generations(kind: ApiKind) -> bool {
     !kind.is_namespaced()
 }
 
-/// True if the server increments the generation for this update. Only asked for generations at which this can be
-/// reported, because comparing specs is not cheap.
+/// True if the server increments the generation for this update. Called only for generations where it
+/// matters, because comparing specs is expensive.
 fn bumps_generation(admission: &DecodedAttributes<'_>, generation: i64) -> bool {
     (generation < 0 || generation == i64::MAX)
         && !admission.is_status()

@@ -35,8 +35,8 @@ pub fn check_qualified_name(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, na
     }
 }
 
-/// True for most names about which [`check_qualified_name`] reports nothing in any release: those whose domain is in lower case.
-/// False negatives are fine: the caller then calls [`check_qualified_name`].
+/// A fast check: true only for names that [`check_qualified_name`] accepts in every release. It can be false
+/// for valid names, for which the caller then calls [`check_qualified_name`].
 pub fn is_plain(name: &str) -> bool {
     let (domain, id) = names::split_prefix(name);
     domain.is_none_or(|domain| domain.len() <= DRIVER_LIMIT && names::is_subdomain(domain))

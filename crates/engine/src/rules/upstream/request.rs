@@ -15,9 +15,9 @@ use tollgate_document::field::Path;
 use tollgate_document::finding::BadValue;
 use tollgate_formats::names::{self, Unit};
 
-/// Most requests of one claim.
+/// Maximum number of requests of one claim.
 const REQUESTS_LIMIT: usize = 32;
-/// Most alternatives of one request.
+/// Maximum number of alternatives of one request.
 const ALTERNATIVES_LIMIT: usize = 8;
 
 /// Checks the requests of a claim. `old` are the stored requests, if declarative validation compares with them.

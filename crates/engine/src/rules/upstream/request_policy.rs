@@ -1,4 +1,5 @@
-//! How much of a shared capacity one request may take: a list of values or a range, and a default.
+//! Limits on the amount of a shared capacity that one request can consume: a list of values or a range, and a
+//! default.
 //!
 //! Quantities are compared exactly in every release. Steps and repeats were counted in whole units before
 //! `fractional_capacity`, in thousandths and by the written places since.
@@ -12,12 +13,17 @@ use tollgate_document::field::Path;
 use tollgate_document::finding::BadValue;
 use tollgate_formats::quantity::Quantity;
 
-/// Most valid values of a policy.
+/// Maximum number of valid values of a policy.
 const VALUES_LIMIT: usize = 10;
 
 /// Checks the policy at `at` of a capacity with that amount.
 // upstream v1.36 validateRequestPolicy, validateValidRequestValues
-pub fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, policy: RequestPolicy<'_>, capacity: &Quantity<'_>) {
+pub fn check_request_policy(
+    cx: &mut Cx<'_, '_>,
+    at: &Path<'_>,
+    policy: RequestPolicy<'_>,
+    capacity: &Quantity<'_>,
+) {
     let values = !policy.valid_values().is_empty();
     let name = match (values, policy.valid_range()) {
         (false, None) => return,

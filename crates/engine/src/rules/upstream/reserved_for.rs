@@ -10,12 +10,12 @@ use tollgate_api::view::{ClaimStatus, Consumer, List, View as _};
 use tollgate_document::field::Path;
 use tollgate_document::finding::BadValue;
 
-/// Most consumers of one claim.
+/// Maximum number of consumers of one claim.
 const LIMIT: usize = 256;
 
 /// Checks the entries, each by itself and for duplicates.
 // upstream v1.36 validateResourceClaimStatusUpdate, validateResourceClaimUserReference
-pub fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, new: ClaimStatus<'_>, old: ClaimStatus<'_>) {
+pub fn check_reserved_for(cx: &mut Cx<'_, '_>, at: &Path<'_>, new: ClaimStatus<'_>, old: ClaimStatus<'_>) {
     let list = new.reserved_for();
     let unchanged = equal::same_member(new.json(), old.json(), &CLAIM_STATUS, "reservedFor");
     cx.part(unchanged, |cx| {

@@ -1,7 +1,7 @@
 //! CEL: the device selectors of requests, classes and (1.33, 1.34, draft r2) taint rules, and any single expression.
 //!
-//! Whether an expression is good is the word of `cel`; this file only turns the answer into findings. An expression
-//! that `cel` could not judge is accepted, with a warning of ours.
+//! The `cel` crate checks the expressions; this module turns its result into findings. An expression that `cel` could
+//! not check is accepted with a warning of Tollgate.
 
 mod hints;
 
@@ -15,9 +15,9 @@ use tollgate_api::view::{List, Selector};
 use tollgate_cel::{self, Outcome, Target};
 use tollgate_document::field::Path;
 
-/// Most selectors of one request, class or taint rule.
+/// Maximum number of selectors of one request, class or taint rule.
 const SELECTORS_LIMIT: usize = 32;
-/// Most bytes of an expression.
+/// Maximum length in bytes of an expression.
 const EXPRESSION_LIMIT: usize = 10 * 1024;
 
 /// Checks a list of selectors; `stored` if an update left them unchanged.

@@ -1,7 +1,7 @@
 //! Node operations that a driver does without, of a slice and of an allocation result.
 
 use super::taint::supported_values;
-use super::{go_json, lists};
+use super::{hub, lists};
 use crate::rules::Cx;
 use crate::rules::table::SKIP_NODE_OPERATIONS;
 use tollgate_api::view::Strings;
@@ -12,7 +12,7 @@ const KNOWN: [&str; 3] = ["*", "NodePrepareResources", "NodeUnprepareResources"]
 
 /// Checks the list at `at`. `old` is the stored list, whose items declarative validation does not check again.
 // upstream v1.37 validateSkipNodeOperations
-pub fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: Strings<'_>, old: Strings<'_>) {
+pub fn check_skip_node_operations(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: Strings<'_>, old: Strings<'_>) {
     let unchanged = list.iter().eq(old.iter());
     cx.part(unchanged, |cx| {
         lists::for_each_duplicate(list.iter(), |index, operation| {
@@ -33,7 +33,7 @@ pub fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: Strings<'_>, old: Strings
     let skips = |operation| list.contains(operation);
     if skips("NodePrepareResources") && !skips("NodeUnprepareResources") && !skips("*") {
         let detail = "NodePrepareResources cannot be skipped unless NodeUnprepareResources is also skipped";
-        let value = go_json::strings_json(list, cx.max_text_bytes());
+        let value = hub::printed(cx, list.0, &hub::STRINGS);
         cx.report(SKIP_NODE_OPERATIONS, at).invalid(value, detail);
     }
 }

@@ -3,7 +3,7 @@
 use super::counters::{self, Shared};
 use super::device::{self, DeviceContext};
 use super::lists::{self, at_most};
-use super::{attributes, go_json, naming, node_selector, partition, skip_operations, taint};
+use super::{attributes, hub, naming, node_selector, partition, skip_operations, taint};
 use crate::admission::DecodedAttributes;
 use crate::rules::Cx;
 use crate::rules::table::{
@@ -18,7 +18,7 @@ use tollgate_document::field::Path;
 use tollgate_document::finding::BadValue;
 
 // upstream v1.36 ValidateResourceSlice, ValidateResourceSliceUpdate
-pub fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
+pub fn check_slice(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
     let Body::Slice(slice) = admission.object.body else { return };
     let old = admission
         .old_object
@@ -44,9 +44,14 @@ fn check_spec(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: SliceSpec<'_>, old: Opti
     }
     let stored = old.map(SliceSpec::shared_counters);
     counters::check_shared(cx, &at.field("sharedCounters"), spec.shared_counters(), stored);
-    partition::check(cx, at, spec, old);
+    partition::check_partition_type(cx, at, spec, old);
     let stored = old.map_or(Strings(Value::absent()), SliceSpec::skip_node_operations);
-    skip_operations::check(cx, &at.field("skipNodeOperations"), spec.skip_node_operations(), stored);
+    skip_operations::check_skip_node_operations(
+        cx,
+        &at.field("skipNodeOperations"),
+        spec.skip_node_operations(),
+        stored,
+    );
     check_slice_taints(cx, &at.field("taints"), spec, old);
 }
 
@@ -86,7 +91,7 @@ fn check_immutable(cx: &mut Cx<'_, '_>, at: &Path<'_>, new: SliceSpec<'_>, old: 
     }
 }
 
-/// Checks that the slice says on which nodes its devices are, in exactly one way.
+/// Checks that the slice specifies its nodes in exactly one way.
 fn check_nodes(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: SliceSpec<'_>) {
     let (name, all) = (spec.node_name_in(cx.version), spec.all_nodes_in(cx.version));
     match name {
@@ -99,11 +104,11 @@ fn check_nodes(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: SliceSpec<'_>) {
     }
     if let Some(selector) = spec.node_selector() {
         let selector_at = at.field("nodeSelector");
-        node_selector::check(cx, SLICE_NODE_SELECTION, &selector_at, selector);
+        node_selector::check_node_selector(cx, SLICE_NODE_SELECTION, &selector_at, selector);
         if selector.terms().len() != 1 {
             let (at, terms) = (
                 selector_at.field("nodeSelectorTerms"),
-                go_json::node_terms_json(selector.terms(), cx.max_text_bytes()),
+                hub::printed(cx, selector.terms().value(), &hub::NODE_TERMS),
             );
             cx.report(SLICE_NODE_SELECTION, &at).invalid(terms, "must have exactly one node selector term");
         }
@@ -178,7 +183,7 @@ fn check_each_device(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: SliceSpec<'_>, ol
     for (index, device) in spec.devices().iter().enumerate() {
         let old = stored.and_then(|old| old.device_named(device.name()));
         let around = DeviceContext { per_device, shared: shared.as_ref(), old };
-        device::check(cx, &at.index(index), device, &around);
+        device::check_device(cx, &at.index(index), device, &around);
     }
     lists::for_each_duplicate(spec.devices().iter().map(Device::name), |index, name| {
         let device_at = at.index(index);
@@ -188,7 +193,8 @@ fn check_each_device(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: SliceSpec<'_>, ol
     });
 }
 
-/// Checks the taints of a slice (draft r2) like those of devices. The draft's own limits are documented rules.
+/// Checks the taints of a slice (draft r2) like those of devices. The draft's own limits are documented
+/// rules.
 fn check_slice_taints(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: SliceSpec<'_>, old: Option<SliceSpec<'_>>) {
     let ty = fields::slice_spec(cx.version);
     let kept = old.is_some_and(|old| equal::same_member(spec.json(), old.json(), ty, "taints"));
@@ -206,6 +212,6 @@ fn check_slice_taints(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: SliceSpec<'_>, o
             old.device() == entry.device() && taint::is_same_effect(old.taint(), entry.taint())
         };
         let stored = stored.find(is_stored).map(SliceTaint::taint);
-        taint::check(cx, &entry.taint_at(&entry_at), entry.taint(), stored);
+        taint::check_taint(cx, &entry.taint_at(&entry_at), entry.taint(), stored);
     }
 }

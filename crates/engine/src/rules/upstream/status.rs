@@ -12,7 +12,7 @@ use tollgate_document::doc::Value;
 use tollgate_document::field::Path;
 
 /// Checks a request that writes the status subresource; nothing for other requests.
-pub fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
+pub fn check_claim_status(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
     if !admission.is_status() {
         return;
     }
@@ -33,10 +33,10 @@ fn check_claim(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>, claim: Cl
     let (new, old, names) = (claim.status(), old.status(), Names::new(old.spec().devices().requests()));
     let at = Path::ROOT.field("status");
     let (reserved_at, allocation_at) = (at.field("reservedFor"), at.field("allocation"));
-    reserved_for::check(cx, &reserved_at, new, old);
-    device_status::check(cx, &at.field("devices"), new, old);
+    reserved_for::check_reserved_for(cx, &reserved_at, new, old);
+    device_status::check_device_statuses(cx, &at.field("devices"), new, old);
     reserved_for::check_claim(cx, &reserved_at, new, old, is_deleted);
-    allocation::check(cx, &allocation_at, new, old, &names);
+    allocation::check_allocation_result(cx, &allocation_at, new, old, &names);
     allocation::check_admin_access(cx, &allocation_at, new, old);
 }
 

@@ -53,7 +53,7 @@ pub fn check_list(
 
 /// Checks one taint. `old` is the stored taint of a rule.
 // upstream v1.36 validateDeviceTaint
-pub fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, new: Taint<'_>, old: Option<Taint<'_>>) {
+pub fn check_taint(cx: &mut Cx<'_, '_>, at: &Path<'_>, new: Taint<'_>, old: Option<Taint<'_>>) {
     check_key(cx, at, new.key());
     check_value(cx, at, new.value());
     let kept = cx.profile.skips_unchanged_taints && old.is_some_and(|old| old.effect() == new.effect());
@@ -113,7 +113,7 @@ fn check_effect(cx: &mut Cx<'_, '_>, at: &Path<'_>, effect: &str) {
     }
 }
 
-/// Returns what was probably meant by a malformed key.
+/// Returns a hint about a malformed key.
 pub fn key_hint(key: &str) -> Option<&'static str> {
     if key.contains(['=', ':']) {
         return Some("write `key`, `value` and `effect` as separate fields");
@@ -128,7 +128,7 @@ pub fn key_hint(key: &str) -> Option<&'static str> {
         .then_some("use a name with an optional domain, such as `example.com/broken`")
 }
 
-/// Reports an unknown effect, with what was probably meant.
+/// Reports an unknown effect, with the most similar known one.
 pub fn report_effect(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, effect: &str) {
     let (effects, value) = (cx.profile.effects, lists::named_string(cx, effect));
     let reported = cx.report(rule, at).covered().not_supported(value, || supported_values(effects));

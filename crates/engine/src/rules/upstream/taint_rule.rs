@@ -10,7 +10,7 @@ use tollgate_api::view::{Body, TaintRuleSpec, TaintSelector, View};
 use tollgate_document::field::Path;
 
 // upstream v1.36 ValidateDeviceTaintRule, ValidateDeviceTaintRuleUpdate
-pub fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
+pub fn check_taint_rule(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
     let Body::Rule(rule) = admission.object.body else { return };
     if admission.is_status() {
         return;
@@ -27,7 +27,7 @@ fn check_spec(cx: &mut Cx<'_, '_>, at: &Path<'_>, new: TaintRuleSpec<'_>, old: O
         let stored = old.and_then(TaintRuleSpec::device_selector);
         check_selector(cx, &at.field("deviceSelector"), selector, stored);
     }
-    taint::check(cx, &at.field("taint"), new.taint(), old.map(TaintRuleSpec::taint));
+    taint::check_taint(cx, &at.field("taint"), new.taint(), old.map(TaintRuleSpec::taint));
 }
 
 // upstream v1.34 validateDeviceTaintSelector

@@ -9,7 +9,7 @@ use tollgate_document::field::Path;
 
 /// Checks that a template sets only labels and annotations, and checks these.
 // upstream v1.36 ValidateTemplateObjectMeta
-pub fn check(cx: &mut Cx<'_, '_>, metadata: ObjectMeta<'_>) {
+pub fn check_template_metadata(cx: &mut Cx<'_, '_>, metadata: ObjectMeta<'_>) {
     let spec_at = Path::ROOT.field("spec");
     let at = spec_at.field("metadata");
     meta::check_annotations(cx, &at.field("annotations"), metadata.annotations());

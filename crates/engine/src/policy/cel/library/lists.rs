@@ -44,7 +44,7 @@ pub(super) fn add(env: &mut Env) -> Result<(), DeclarationError> {
 
 type Items<'a, 'v> = Vec<&'a (dyn Val + 'v)>;
 
-/// The items of a list. That it is looked at was paid for.
+/// Returns the items of the list argument at `index`. The caller has already charged for reading it.
 fn items<'a, 'v>(arguments: &'a [CowVal<'_, 'v>], index: usize) -> Result<Items<'a, 'v>, ExecutionError> {
     let list = arguments.get(index).and_then(|list| list.as_ref().as_iterable());
     let mut items = list.ok_or_else(|| function_error("list", "is not a list"))?.iter();

@@ -32,7 +32,7 @@ const COMPILE_COST: u64 = 20_000;
 /// Variants for literal patterns; `rewrite` selects them.
 pub(in crate::policy::cel) const FIXED_FUNCTIONS: &[(&str, &str)] =
     &[("matches", "__matches_fixed"), ("find", "__find_fixed"), ("findAll", "__find_all_fixed")];
-/// Those for all others.
+/// Internal functions for patterns that are computed at run time.
 pub(in crate::policy::cel) const COMPUTED_FUNCTIONS: &[(&str, &str)] = &[("matches", "__matches")];
 
 /// A compiled pattern, and the instructions that it has.
@@ -49,7 +49,7 @@ thread_local! {
     static COMPUTED_PATTERNS: PatternCache = RefCell::default();
 }
 
-/// Where a pattern comes from.
+/// Whether a pattern is a literal or computed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum PatternSource {
     Policy,
@@ -81,7 +81,7 @@ pub(super) fn add(env: &mut Env) -> Result<(), DeclarationError> {
     env.add_member_overload(fixed, "all.n", string(), limited(), |it| find_all(&it, PatternSource::Policy))
 }
 
-/// Checks a pattern.
+/// Returns an error if the pattern is not a valid regular expression.
 pub(super) fn check(pattern: &str) -> Result<(), String> {
     compile(pattern)
         .map(drop)
@@ -147,7 +147,8 @@ fn find<'b, 'v>(arguments: &[CowVal<'b, 'v>], source: PatternSource) -> CelResul
     })
 }
 
-/// All matches, or the first so many. Each is a search of the rest of the text, and pays for it.
+/// Implements `findAll`: all matches, or up to a limit. Each match is charged as a search of the remaining
+/// text.
 fn find_all<'b, 'v>(arguments: &[CowVal<'b, 'v>], source: PatternSource) -> CelResult<'b, 'v> {
     let (value, pattern) = (text(arguments, 0)?, text(arguments, 1)?);
     let limit = match arguments.len() {

@@ -22,7 +22,10 @@ pub(in crate::policy::cel) const REPLACED: &[(&str, &str)] = &[
 pub(super) fn add(env: &mut Env) -> Result<(), DeclarationError> {
     let word = || vec![STRING_TYPE];
     let limited = || vec![STRING_TYPE, INT_TYPE];
-    env.add_member_overload("__replace", "replace", STRING_TYPE, vec![STRING_TYPE, STRING_TYPE], replace)?;
+    let two_words = vec![STRING_TYPE, STRING_TYPE];
+    let two_limited = vec![STRING_TYPE, STRING_TYPE, INT_TYPE];
+    env.add_member_overload("__replace", "replace", STRING_TYPE, two_words, replace)?;
+    env.add_member_overload("__replace", "replace.n", STRING_TYPE, two_limited, replace)?;
     env.add_member_overload("__join", "join", LIST_TYPE, Vec::new(), join)?;
     env.add_member_overload("__join", "join.with", LIST_TYPE, word(), join)?;
     env.add_member_overload("__split", "split", STRING_TYPE, word(), split)?;
@@ -33,12 +36,15 @@ pub(super) fn add(env: &mut Env) -> Result<(), DeclarationError> {
     env.add_member_overload("__last_index_of", "string.lastIndexOf.to", STRING_TYPE, limited(), last_index_of)
 }
 
+/// The text with all places replaced, or the first so many.
 fn replace<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> CelResult<'b, 'v> {
     let (value, from, to) = (text(&arguments, 0)?, text(&arguments, 1)?, text(&arguments, 2)?);
-    let count = value.matches(from).count();
+    let limit = if arguments.len() > 3 { *argument::<CelInt>(&arguments, 3)?.inner() } else { -1 };
+    let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+    let count = value.matches(from).count().min(limit);
     let length = value.len().saturating_add(count.saturating_mul(to.len()));
     charge_steps((length / 8) as u64)?;
-    Ok(string(value.replace(from, to)))
+    Ok(string(value.replacen(from, to, limit)))
 }
 
 fn join<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> CelResult<'b, 'v> {
@@ -61,7 +67,8 @@ fn join<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> CelResult<'b, 'v> {
     Ok(string(joined))
 }
 
-/// The parts, or the first so many: the last has the rest. No separator means single characters.
+/// Implements `split`. With a limit, the last part contains the rest. An empty separator splits into single
+/// characters.
 fn split<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> CelResult<'b, 'v> {
     let (value, separator) = (text(&arguments, 0)?, text(&arguments, 1)?);
     let limit = if arguments.len() > 2 { *argument::<CelInt>(&arguments, 2)?.inner() } else { -1 };
@@ -111,7 +118,7 @@ fn index_of<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> CelResult<'b, 'v> {
     Ok(integer(found.map_or(-1, |skipped| before + characters(skipped))))
 }
 
-/// The last place at which the needle begins, no later than the offset.
+/// Implements `lastIndexOf`: the last position of the substring at or before the offset.
 fn last_index_of<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> CelResult<'b, 'v> {
     let (value, needle) = (text(&arguments, 0)?, text(&arguments, 1)?);
     let end = offset("lastIndexOf", &arguments)?.map_or(value.len(), |(_, byte)| byte + needle.len());

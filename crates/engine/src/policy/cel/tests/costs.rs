@@ -6,12 +6,12 @@ use super::super::{Variables, meter};
 use super::compiled;
 use tollgate_document::doc::{self, Value};
 
-/// How the work of one more call grows with the lists, maps and texts of the object.
+/// How the cost of a call grows with the size of its lists, maps and strings.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Work {
-    /// Not at all.
+    /// The cost does not depend on the size.
     Fixed,
-    /// With their length: a step for each item, or for each eight bytes of a text.
+    /// The cost is linear: one step for each item, or for eight bytes of a string.
     Linear,
 }
 
@@ -191,7 +191,7 @@ struct Cost {
     total: u64,
 }
 
-/// The cost of so many calls with an object of that size.
+/// The cost of `calls` calls with an object of size `n`.
 fn cost(expression: &str, n: usize, calls: usize) -> Cost {
     let numbers: Vec<String> = (1..=calls).map(|number| number.to_string()).collect();
     let program = compiled(&format!("[{}].all(i, {expression})", numbers.join(",")))

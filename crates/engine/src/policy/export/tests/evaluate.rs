@@ -30,7 +30,8 @@ fn violations_of(policy: &AdmissionPolicy, variables: &Variables<'_>) -> Vec<(Le
     policy.validations.iter().filter_map(violation).collect()
 }
 
-/// Returns the expression with every variable replaced by its expression. A variable reads only those before it.
+/// Returns the expression with every variable replaced by its definition. A variable uses only earlier
+/// variables.
 fn inlined(text: &str, variables: &[NamedExpression]) -> String {
     let mut text = text.to_owned();
     for NamedExpression { name, expression } in variables.iter().rev() {

@@ -220,7 +220,7 @@ fn rules(dice: &mut Dice, version: &str) -> (Json, Option<Json>) {
     (rule(spec, None), is_update.then(|| rule(old, status)))
 }
 
-/// Compares the engine with the export for that many requests, and returns how many were denied.
+/// Compares the engine with the export for `count` requests. Returns the number of denied requests.
 fn compare(policies: &str, versions: &[&str], count: usize) -> usize {
     let set = load(policies);
     let export = export(&set, "1.37");

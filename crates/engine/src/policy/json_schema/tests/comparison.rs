@@ -1,8 +1,8 @@
-//! Verdicts and texts are those of the `jsonschema` crate without our limits, over random schemas and values.
+//! Compares verdicts and messages with those of the `jsonschema` crate without limits, for random schemas and values.
 #![expect(clippy::disallowed_types, reason = "the other side of the comparison")]
 
 use super::super::Schema;
-use super::told;
+use super::violations_and_steps;
 
 /// A small generator, the same in every run.
 struct Dice(u64);
@@ -139,7 +139,7 @@ fn verdicts_and_texts_are_those_of_the_crate() {
         for _ in 0..8 {
             let value = dice.value(3);
             let instance: serde_json::Value = serde_json::from_str(&value).unwrap();
-            let (found, _) = told(&ours, &value);
+            let (found, _) = violations_and_steps(&ours, &value);
             checked += 1;
             assert_eq!(found.is_empty(), theirs.is_valid(&instance), "{text}\n{value}\n{found:?}");
             if found.is_empty() {

@@ -1,7 +1,7 @@
 //! Keys that Go decoders take for others.
 
 use super::super::Schema;
-use super::{EXPRESSIONS, faults, told};
+use super::{EXPRESSIONS, faults, violations_and_steps};
 
 #[test]
 fn a_key_that_comes_twice_is_a_fault_wherever_it_is() {
@@ -10,9 +10,9 @@ fn a_key_that_comes_twice_is_a_fault_wherever_it_is() {
         (r#"{"a":1,"\u0061":1}"#, "data.a"),
         (r#"{"x":[{"y":{"a":1,"b":2,"a":3}}]}"#, "data.x[0].y.a"),
     ] {
-        let told = faults("{}", value).unwrap();
+        let violations_and_steps = faults("{}", value).unwrap();
         assert_eq!(
-            told,
+            violations_and_steps,
             [format!("{place}: key \"a\" is set twice, and decoders differ in which value they use")],
             "{value}"
         );
@@ -37,9 +37,12 @@ fn a_key_in_another_case_than_a_known_one_is_a_fault_in_every_branch() {
         format!(r#"{{"dependentSchemas":{{"x":{known}}}}}"#),
     ] {
         for (key, name) in [("Sharing", "sharing"), ("\\u017fharing", "sharing"), ("MODE", "mode")] {
-            let told = faults(&schema, &format!(r#"{{"{key}":1}}"#)).unwrap();
-            assert_eq!(told.len(), 1, "{schema} {key}: {told:?}");
-            assert!(told[0].ends_with(&format!("Go decoders read it as \"{name}\": write \"{name}\"")));
+            let violations_and_steps = faults(&schema, &format!(r#"{{"{key}":1}}"#)).unwrap();
+            assert_eq!(violations_and_steps.len(), 1, "{schema} {key}: {violations_and_steps:?}");
+            assert!(
+                violations_and_steps[0]
+                    .ends_with(&format!("Go decoders read it as \"{name}\": write \"{name}\""))
+            );
         }
         assert_eq!(faults(&schema, r#"{"sharing":1,"mode":1,"other":2}"#).unwrap(), [""; 0], "{schema}");
     }
@@ -60,8 +63,8 @@ fn known_names_count_where_they_apply() {
         let schema = below.replace("IT", r#"{"properties":{"mode":{}}}"#);
         let (open, close) =
             if below.contains("tems") || below.contains("ontains") { ("[", "]") } else { ("", "") };
-        let told = faults(&schema, &format!(r#"{{"a":{open}{{"Mode":1}}{close}}}"#)).unwrap();
-        assert_eq!(told.len(), 1, "{schema}: {told:?}");
+        let violations_and_steps = faults(&schema, &format!(r#"{{"a":{open}{{"Mode":1}}{close}}}"#)).unwrap();
+        assert_eq!(violations_and_steps.len(), 1, "{schema}: {violations_and_steps:?}");
         // One level up it is the key of a map.
         assert_eq!(faults(&schema, r#"{"Mode":1}"#).unwrap(), [""; 0], "{schema}");
     }
@@ -83,6 +86,7 @@ fn looking_at_keys_costs_linear_steps() {
         let keys: Vec<String> = (0..count).map(|i| format!(r#""k{i}":{{"op":"has","key":"x"}}"#)).collect();
         format!(r#"{{"filter":{{"op":"has","key":"a"}},{}}}"#, keys.join(","))
     };
-    let (small, large) = (told(&schema, &wide(100)).1, told(&schema, &wide(1_000)).1);
+    let (small, large) =
+        (violations_and_steps(&schema, &wide(100)).1, violations_and_steps(&schema, &wide(1_000)).1);
     assert!(large <= small * 12, "{small} → {large}");
 }

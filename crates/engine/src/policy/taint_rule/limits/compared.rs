@@ -7,7 +7,7 @@ use crate::policy::glob::Glob;
 use crate::rules::Level;
 use tollgate_document::doc;
 
-/// The impact of a rule that stands for many.
+/// A sample impact that represents all impacts that the policies treat equally.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(in crate::policy::taint_rule) enum SampleImpact {
     /// The cluster is not known.
@@ -19,7 +19,7 @@ pub(in crate::policy::taint_rule) enum SampleImpact {
         /// The annotation that acknowledges the number of pods.
         acknowledged: Option<String>,
     },
-    /// All rules together taint so many devices, or so much of a driver's devices.
+    /// All rules together taint this number of devices, or this percentage of a driver's devices.
     Tainted { limit: TaintedLimit, acknowledged: Option<String> },
 }
 
@@ -68,7 +68,7 @@ impl SampleImpact {
         matches!(self, SampleImpact::Tainted { .. })
     }
 
-    /// How much is affected, to find the least.
+    /// The affected amount, used to find the smallest sample.
     pub(in crate::policy::taint_rule) fn size(&self) -> usize {
         match self {
             SampleImpact::Unknown => 0,
@@ -118,7 +118,7 @@ impl std::fmt::Display for SampleImpact {
 }
 
 impl Limits {
-    /// The groups that may acknowledge; `None` if nobody or everybody may.
+    /// The groups that may acknowledge the limit; `None` if nobody or everybody may.
     pub(in crate::policy::taint_rule) fn acknowledging_groups(&self) -> Option<Vec<&str>> {
         let groups = self.acknowledge.as_ref()?.groups.as_ref()?;
         Some(groups.iter().map(Glob::pattern).collect())

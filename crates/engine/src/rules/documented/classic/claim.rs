@@ -1,4 +1,4 @@
-//! ResourceClaim of classic DRA: its spec, once and for all. A template's spec is judged the same way.
+//! ResourceClaim of classic DRA: its spec, which is immutable. The spec of a template is checked in the same way.
 
 use crate::admission::DecodedAttributes;
 use crate::rules::Cx;
@@ -14,7 +14,11 @@ use tollgate_document::finding::BadValue;
 
 const MODES: [&str; 2] = ["Delayed", "Immediate"];
 
-pub(super) fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>, claim: ClassicClaim<'_>) {
+pub(super) fn check_classic_claim(
+    cx: &mut Cx<'_, '_>,
+    admission: &DecodedAttributes<'_>,
+    claim: ClassicClaim<'_>,
+) {
     let at = Path::ROOT.field("spec");
     if let Some(old) = admission.old_object
         && !equal::same(admission.object, old, "spec")

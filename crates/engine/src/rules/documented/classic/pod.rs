@@ -12,7 +12,7 @@ use tollgate_document::field::Path;
 use tollgate_document::finding::BadValue;
 use tollgate_formats::names::{self, Unit};
 
-pub(super) fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
+pub(super) fn check_classic_pod(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
     site::visit_pod_spec(admission.object, &mut |at, spec| {
         let claims_at = at.field("resourceClaims");
         for (index, claim) in spec.resource_claims().iter().enumerate() {

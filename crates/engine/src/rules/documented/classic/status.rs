@@ -23,7 +23,11 @@ const PHASES: [&str; 3] = ["Allocated", "Pending", "Reallocate"];
 /// The value of `userLimit` for any number of users.
 const UNLIMITED: i64 = -1;
 
-pub(super) fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>, claim: ClassicClaim<'_>) {
+pub(super) fn check_classic_status(
+    cx: &mut Cx<'_, '_>,
+    admission: &DecodedAttributes<'_>,
+    claim: ClassicClaim<'_>,
+) {
     let (status, at) = (claim.status(), Path::ROOT.field("status"));
     check_driver(cx, admission, status, &at.field("driverName"));
     check_phase(cx, admission, claim, &at.field("phase"));
@@ -121,7 +125,7 @@ fn check_users(cx: &mut Cx<'_, '_>, at: &Path<'_>, status: ClassicClaimStatus<'_
             .invalid(BadValue::Int(given), "must be a number of users, or -1 for no limit");
     }
     let (users, users_at) = (status.reserved_for(), at.field("reservedFor"));
-    owner_references::check(cx, &users_at, users);
+    owner_references::check_owner_references(cx, &users_at, users);
     // "The default is 1", and Go reads an absent number as 0.
     let limit = usize::try_from(if given == 0 { 1 } else { given });
     if let Ok(limit) = limit
@@ -169,7 +173,12 @@ fn check_scheduling(cx: &mut Cx<'_, '_>, at: &Path<'_>, scheduling: SchedulingSt
     check_nodes(cx, &scheduler_at.field("potentialNodes"), scheduler.potential_nodes());
     check_nodes(cx, &driver_at.field("unsuitableNodes"), driver.unsuitable_nodes());
     if let Some(selector) = driver.available_on_nodes() {
-        node_selector::check(cx, CLAIM_SCHEDULING, &driver_at.field("availableOnNodes"), selector);
+        node_selector::check_node_selector(
+            cx,
+            CLAIM_SCHEDULING,
+            &driver_at.field("availableOnNodes"),
+            selector,
+        );
     }
 }
 

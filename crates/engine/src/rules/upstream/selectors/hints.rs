@@ -1,4 +1,4 @@
-//! What was probably meant by an expression that does not compile. The server's words stay; these are added.
+//! Hints for expressions that do not compile, in addition to the server's message.
 
 use std::borrow::Cow;
 

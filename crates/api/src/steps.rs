@@ -1,0 +1,53 @@
+//! Ways from an object to parts of it, through lists and maps, as data.
+//!
+//! Where a version keeps the body of a device and an exact request is known to the walk.
+
+use crate::profile::Version;
+use tollgate_document::doc::{Name, Value};
+use tollgate_document::field::Path;
+
+/// A step of a way.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Step {
+    /// The member with this name, which has a number because every device of a slice is asked for it.
+    Field(Name),
+    Items,
+    Values,
+    /// Where a version keeps everything of a device but its name.
+    Body,
+    /// Where a version keeps an exact request.
+    Exactly,
+}
+
+/// Calls `found` with each value that the steps lead to, and its path.
+pub(super) fn visit<'d>(
+    value: Value<'d>,
+    steps: &[Step],
+    version: Version,
+    at: &Path<'_>,
+    found: &mut dyn FnMut(Value<'d>, &Path<'_>),
+) {
+    let Some((step, rest)) = steps.split_first() else {
+        return found(value, at);
+    };
+    match *step {
+        Step::Field(name) => visit(value.field(name), rest, version, &at.field(name.text), found),
+        Step::Items => {
+            for (index, item) in value.items().enumerate() {
+                visit(item, rest, version, &at.index(index), found);
+            }
+        }
+        Step::Values => {
+            for (key, member) in value.members() {
+                visit(member, rest, version, &at.key(key.text()), found);
+            }
+        }
+        Step::Body if version.is_flat() => {
+            visit(value.get("basic"), rest, version, &at.field("basic"), found)
+        }
+        Step::Exactly if !version.is_flat() => {
+            visit(value.get("exactly"), rest, version, &at.field("exactly"), found);
+        }
+        Step::Body | Step::Exactly => visit(value, rest, version, at, found),
+    }
+}

@@ -1,0 +1,91 @@
+//! The functions of the libraries for another interpreter, which has its own values: the one that evaluates policies.
+//!
+//! It gives texts and integers, gets values of the types of Kubernetes, and gives them back. Lists and maps stay with
+//! that interpreter. Nothing here counts cost.
+//!
+//! Invariant: a function gets only arguments of the types that it is declared with.
+
+use std::cmp::Ordering;
+
+use super::compare::{self, Work};
+use super::library::{self, Context};
+use super::value::{Failure, Value};
+use super::{BEHAVIOUR_V1_37, Behaviour};
+use crate::{POLICY, functions};
+
+/// A text, an integer, or what a function has returned.
+#[derive(Clone, Debug)]
+pub struct LibraryValue(Value);
+
+/// A value of a type that every interpreter has.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum PlainValue<'v> {
+    Bool(bool),
+    Int(i64),
+    Double(f64),
+    Text(&'v str),
+}
+
+/// Why a call has no result.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum CallError {
+    /// The function does not take arguments of these types.
+    NoSuchOverload,
+    /// The function does not take these arguments, for this reason.
+    Failed(String),
+}
+
+const BEHAVIOUR: Behaviour = Behaviour { env: POLICY, ..BEHAVIOUR_V1_37 };
+
+impl From<&str> for LibraryValue {
+    fn from(text: &str) -> LibraryValue {
+        LibraryValue(Value::string(text))
+    }
+}
+
+impl From<i64> for LibraryValue {
+    fn from(value: i64) -> LibraryValue {
+        LibraryValue(Value::Int(value))
+    }
+}
+
+impl LibraryValue {
+    /// Calls a function or an operator by its name; the first argument is what a method is called on.
+    pub fn call(function: &str, arguments: &[LibraryValue]) -> Result<LibraryValue, CallError> {
+        let arguments: Vec<Value> = arguments.iter().map(|argument| argument.0.clone()).collect();
+        if !functions::overloads(function, POLICY).any(|overload| library::takes(overload, &arguments)) {
+            return Err(CallError::NoSuchOverload);
+        }
+        match library::apply(function, &arguments, &Context::of(&BEHAVIOUR)) {
+            Ok(value) => Ok(LibraryValue(value.without_history())),
+            Err(Failure::Error(text) | Failure::Cancelled(text)) => Err(CallError::Failed(text.to_string())),
+            Err(Failure::Unsupported(what)) => Err(CallError::Failed(format!("{what} are not supported"))),
+        }
+    }
+
+    /// The value, if its type is one that every interpreter has.
+    pub fn plain(&self) -> Option<PlainValue<'_>> {
+        match &self.0 {
+            Value::Bool(value) => Some(PlainValue::Bool(*value)),
+            Value::Int(value) => Some(PlainValue::Int(*value)),
+            Value::Double(value) => Some(PlainValue::Double(*value)),
+            Value::String(text) => Some(PlainValue::Text(text)),
+            _ => None,
+        }
+    }
+
+    /// The name of its type.
+    pub fn type_name(&self) -> &'static str {
+        self.0.type_name()
+    }
+
+    /// True if both are equal; values of different types are not.
+    pub fn is_equal(&self, other: &LibraryValue) -> bool {
+        compare::is_equal(&self.0, &other.0, &Work::new()) == Ok(true)
+    }
+
+    /// The order of two values; `None` if they have none.
+    pub fn order(&self, other: &LibraryValue) -> Option<Ordering> {
+        compare::order(&self.0, &other.0).ok()
+    }
+}

@@ -1,0 +1,272 @@
+//! Quantities, versions, addresses, networks and times: `tollgate_cel` has their functions, and this module declares
+//! them to the interpreter of policies.
+//!
+//! Zones are UTC and offsets (`+02:00`): names of zones need a table that changes with the law of countries, and two
+//! replicas with two tables would give two answers. There is no `now`: a verdict depends on the request alone.
+
+use std::cmp::Ordering;
+
+use ::cel::common::ast::operators;
+use ::cel::common::functions::Function;
+use ::cel::common::traits::{Adder, Comparer, Subtractor};
+use ::cel::common::types::{CelDouble, CelInt, CelString, DYN_TYPE, Type};
+use ::cel::common::value::{CowVal, StaticVal, Val};
+use ::cel::{DeclarationError, Env, ExecutionError};
+
+use super::{CelResult, VALUE_COST, boolean, charge_steps, function_error, integer, string};
+use tollgate_cel::evaluate::{CallError, LibraryValue, PlainValue};
+use tollgate_formats::gotime;
+
+/// Bytes of a quantity, a version, a time or an address, so that comparing two costs next to nothing, and that the reason why a text
+/// is none of them is short.
+const MAX_LENGTH: usize = 256;
+/// Steps for a sum of quantities: it has at most a thousand places.
+const SUM_COST: u64 = 128;
+
+static TYPES: [Type; 6] = [
+    Type::new_unspecified_type("kubernetes.Quantity"),
+    Type::new_unspecified_type("kubernetes.Semver"),
+    Type::new_unspecified_type("net.IP"),
+    Type::new_unspecified_type("net.CIDR"),
+    Type::new_unspecified_type("google.protobuf.Timestamp"),
+    Type::new_unspecified_type("google.protobuf.Duration"),
+];
+
+/// A value of one of [`TYPES`].
+#[derive(Clone, Debug)]
+struct KubernetesValue(LibraryValue);
+
+impl Val for KubernetesValue {
+    fn get_type(&self) -> &Type {
+        let name = self.0.type_name();
+        TYPES.iter().find(|known| known.name() == name).unwrap_or(Self::cel_type())
+    }
+
+    fn cel_type() -> &'static Type {
+        static ANY: Type = DYN_TYPE;
+        &ANY
+    }
+
+    fn equals(&self, other: &dyn Val) -> bool {
+        other.downcast_ref::<KubernetesValue>().is_some_and(|other| self.0.is_equal(&other.0))
+    }
+
+    fn clone_as_boxed<'v>(&self) -> Box<dyn Val + 'v>
+    where
+        Self: 'v,
+    {
+        Box::new(self.clone())
+    }
+
+    fn as_any(&self) -> Option<&dyn std::any::Any> {
+        Some(self)
+    }
+
+    fn as_adder<'b, 'v>(&'b self) -> Option<&'b (dyn Adder + 'v)>
+    where
+        Self: 'v,
+    {
+        Some(self)
+    }
+
+    fn as_subtractor<'b, 'v>(&'b self) -> Option<&'b (dyn Subtractor + 'v)>
+    where
+        Self: 'v,
+    {
+        Some(self)
+    }
+
+    fn as_comparer(&self) -> Option<&dyn Comparer> {
+        Some(self)
+    }
+}
+
+impl StaticVal for KubernetesValue {}
+
+impl Adder for KubernetesValue {
+    fn add<'b, 'v>(&'b self, other: &(dyn Val + 'v)) -> Result<CowVal<'b, 'v>, ExecutionError>
+    where
+        Self: 'v,
+    {
+        self.combined(operators::ADD, other)
+    }
+}
+
+impl Subtractor for KubernetesValue {
+    fn sub<'b, 'v>(&'b self, other: &(dyn Val + 'v)) -> Result<CowVal<'b, 'v>, ExecutionError>
+    where
+        Self: 'v,
+    {
+        self.combined(operators::SUBSTRACT, other)
+    }
+}
+
+impl Comparer for KubernetesValue {
+    fn compare(&self, other: &dyn Val) -> Result<Ordering, ExecutionError> {
+        let other_value = other.downcast_ref::<KubernetesValue>();
+        let order = other_value.and_then(|other| self.0.order(&other.0));
+        order.ok_or_else(|| no_such_overload("compare", [self, other]))
+    }
+}
+
+impl KubernetesValue {
+    /// The sum or difference of two times.
+    fn combined<'b, 'v>(&self, operator: &str, other: &(dyn Val + 'v)) -> CelResult<'b, 'v> {
+        let unsupported = || no_such_overload(operator, [self, other]);
+        let other_value = given(other).ok_or_else(unsupported)?;
+        match LibraryValue::call(operator, &[self.0.clone(), other_value]) {
+            Ok(value) => Ok(returned(value)),
+            Err(CallError::NoSuchOverload) => Err(unsupported()),
+            Err(CallError::Failed(_)) => Err(function_error("duration", "the result is out of range")),
+        }
+    }
+}
+
+/// Names of functions, with the number of their arguments, as functions for the interpreter.
+macro_rules! functions {
+    ($($count:literal: $($name:literal)*;)*) => {
+        &[$($(($name, $count, |arguments| call($name, &arguments))),*),*]
+    };
+}
+
+const FUNCTIONS: &[(&str, usize, Function)] = functions! {
+    1: "quantity" "isQuantity" "sign" "isInteger" "asInteger" "asApproximateFloat";
+    1: "semver" "isSemver" "major" "minor" "patch";
+    1: "ip" "isIP" "ip.isCanonical" "family" "isUnspecified" "isLoopback";
+    1: "isLinkLocalMulticast" "isLinkLocalUnicast" "isGlobalUnicast";
+    1: "cidr" "isCIDR" "masked" "prefixLength";
+    1: "timestamp" "duration" "string" "int";
+    1: "getFullYear" "getMonth" "getDate" "getDayOfMonth" "getDayOfWeek" "getDayOfYear";
+    1: "getHours" "getMinutes" "getSeconds" "getMilliseconds";
+    2: "isGreaterThan" "isLessThan" "compareTo" "add" "sub" "containsIP" "containsCIDR";
+    2: "getFullYear" "getMonth" "getDate" "getDayOfMonth" "getDayOfWeek" "getDayOfYear";
+    2: "getHours" "getMinutes" "getSeconds" "getMilliseconds";
+};
+
+/// Declares the functions, with a receiver and without: which of them is right, and with which types, was checked when
+/// the policy was loaded, or is checked by `tollgate_cel`.
+pub(super) fn add(env: &mut Env) -> Result<(), DeclarationError> {
+    for (name, count, function) in FUNCTIONS {
+        let any = |count: usize| (0..count).map(|_| DYN_TYPE).collect::<Vec<Type>>();
+        env.add_overload(name, &format!("{name}.{count}"), any(*count), *function)?;
+        let id = format!("member.{name}.{count}");
+        env.add_member_overload(name, &id, DYN_TYPE, any(count - 1), *function)?;
+    }
+    Ok(())
+}
+
+/// Checks the literal argument of a function that reads a text.
+pub(super) fn check_literal(function: &str, text: &str) -> Result<(), String> {
+    if let Some((_, reason)) = too_long(function, text) {
+        return Err(reason);
+    }
+    match LibraryValue::call(function, &[text.into()]) {
+        Err(CallError::Failed(problem)) => Err(explain(function, Some(text), problem).1),
+        _ => Ok(()),
+    }
+}
+
+/// Checks the literal time zone that a method of timestamps, such as `getHours`, is called with.
+pub(super) fn check_zone(function: &str, zone: &str) -> Result<(), String> {
+    let Ok(time) = LibraryValue::call("timestamp", &["1970-01-01T00:00:00Z".into()]) else { return Ok(()) };
+    match LibraryValue::call(function, &[time, zone.into()]) {
+        Err(CallError::Failed(_)) => {
+            Err(format!("time zone {zone:?} is not supported; use UTC or an offset such as +02:00"))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn call<'b, 'v>(function: &str, arguments: &[CowVal<'b, 'v>]) -> CelResult<'b, 'v> {
+    charge_steps(if matches!(function, "add" | "sub") { SUM_COST } else { VALUE_COST })?;
+    let unsupported = || {
+        let types = arguments.iter().map(|argument| argument.get_type().name().to_owned());
+        ExecutionError::no_such_overload(function, types.collect())
+    };
+    let text = arguments.iter().find_map(|argument| argument.downcast_ref::<CelString<'_>>());
+    let text = text.map(CelString::inner);
+    if let Some((function, reason)) = text.and_then(|text| too_long(function, text)) {
+        let is_question = function.starts_with("is");
+        return if is_question { Ok(boolean(false)) } else { Err(function_error(function, reason)) };
+    }
+    let given: Option<Vec<LibraryValue>> =
+        arguments.iter().map(|argument| given(argument.as_ref())).collect();
+    match LibraryValue::call(function, &given.ok_or_else(unsupported)?) {
+        Ok(value) => Ok(returned(value)),
+        Err(CallError::NoSuchOverload) => Err(unsupported()),
+        Err(CallError::Failed(problem)) => {
+            let (function, reason) = explain(function, text, problem);
+            Err(function_error(function, reason))
+        }
+    }
+}
+
+/// The value for `tollgate_cel`; `None` if no function takes one of its type.
+fn given(value: &(dyn Val + '_)) -> Option<LibraryValue> {
+    if let Some(text) = value.downcast_ref::<CelString<'_>>() {
+        return Some(text.inner().into());
+    }
+    if let Some(number) = value.downcast_ref::<CelInt>() {
+        return Some((*number.inner()).into());
+    }
+    value.downcast_ref::<KubernetesValue>().map(|value| value.0.clone())
+}
+
+/// What `tollgate_cel` has returned, as a value of the interpreter.
+fn returned<'b, 'v>(value: LibraryValue) -> CowVal<'b, 'v> {
+    match value.plain() {
+        Some(PlainValue::Bool(value)) => boolean(value),
+        Some(PlainValue::Int(value)) => integer(value),
+        Some(PlainValue::Double(value)) => CowVal::owned(CelDouble::from(value)),
+        Some(PlainValue::Text(text)) => string(text),
+        None => CowVal::owned(KubernetesValue(value)),
+    }
+}
+
+/// The reason why a text is too long for a function that reads one, and the name of the function that reads such texts.
+fn too_long<'f>(function: &'f str, text: &str) -> Option<(&'f str, String)> {
+    let length = text.len();
+    if length <= MAX_LENGTH {
+        return None;
+    }
+    let noun = match function {
+        "quantity" | "isQuantity" => "quantity",
+        "semver" | "isSemver" => "version",
+        "timestamp" => "time",
+        "ip" | "isIP" | "ip.isCanonical" | "containsIP" | "cidr" | "isCIDR" | "containsCIDR" => {
+            return Some(explain(function, Some(text), String::new()));
+        }
+        _ => return None,
+    };
+    Some((function, format!("a {noun} of {length} bytes is too long; the maximum is {MAX_LENGTH}")))
+}
+
+/// The reason why a function does not take a text, and the name of the function that reads such texts.
+fn explain<'f>(function: &'f str, text: Option<&str>, problem: String) -> (&'f str, String) {
+    let given = text.unwrap_or_default();
+    match function {
+        "quantity" => (function, format!("{given:?} is not a quantity: {problem}")),
+        "semver" => (function, format!("{given:?} is not a semantic version, such as 1.2.3 or 1.2.3-rc.1")),
+        "ip" | "ip.isCanonical" | "containsIP" => ("ip", format!("{given:?} is not an IP address")),
+        "cidr" | "containsCIDR" => ("cidr", format!("{given:?} is not a network such as 10.0.0.0/8")),
+        "timestamp" => match text.map(gotime::parse) {
+            Some(Err(reason)) => (function, reason),
+            Some(Ok(_)) => (function, format!("{given:?} is outside the years 1 to 9999")),
+            None => (function, "is outside the years 1 to 9999".to_owned()),
+        },
+        "duration" => match gotime::parse_duration(given) {
+            Err(error) => (function, format!("{given:?} is {error}")),
+            Ok(_) => (function, problem),
+        },
+        "add" | "sub" => ("quantity", "the sum has too many digits".to_owned()),
+        _ if function.starts_with("get") => {
+            let reason = "is not supported; use UTC or an offset such as +02:00";
+            ("timestamp", format!("time zone {given:?} {reason}"))
+        }
+        _ => (function, problem),
+    }
+}
+
+fn no_such_overload(function: &str, values: [&(dyn Val + '_); 2]) -> ExecutionError {
+    ExecutionError::no_such_overload(function, values.map(|value| value.get_type().name().to_owned()).into())
+}

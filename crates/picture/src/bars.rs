@@ -1,0 +1,132 @@
+//! Numbers as bars: the devices of each class by state, and the same before and after a change.
+//!
+//! A bar is a drawing without text; the numbers are written beside it.
+
+use maud::{Markup, html};
+use serde::Deserialize;
+
+use crate::frame::grouped;
+use crate::text::Text;
+
+/// The devices of a class, as `devices -o json` counts them.
+#[derive(Clone, Default, Debug, Deserialize)]
+#[serde(default)]
+pub struct Class {
+    pub name: Text,
+    pub total: usize,
+    pub allocated: usize,
+    pub tainted: usize,
+    pub blocked: usize,
+    pub free: usize,
+    /// Why its selector does not compile.
+    pub error: Option<Text>,
+}
+
+/// The devices of a class before and after a change.
+#[derive(Clone, Default, Debug, Deserialize)]
+#[serde(default)]
+pub struct Change {
+    pub before: Class,
+    pub after: Class,
+}
+
+/// A part of a bar: its class in the style, its name and its size.
+type Part = (&'static str, &'static str, usize);
+
+impl Class {
+    /// Parts that do not overlap. A device can be tainted and allocated; what is neither free nor allocated is closed by
+    /// a taint, or else blocked.
+    fn parts(&self) -> [Part; 4] {
+        let rest = self.total.saturating_sub(self.allocated).saturating_sub(self.free);
+        let tainted = rest.min(self.tainted);
+        [
+            ("allocated", "allocated", self.allocated),
+            ("free", "free", self.free),
+            ("tainted", "tainted and not allocated", tainted),
+            ("blocked", "blocked", rest - tainted),
+        ]
+    }
+}
+
+/// The devices of each class by state.
+pub fn classes(classes: &[Class]) -> Markup {
+    html! {
+        ul.bars {
+            @for class in classes {
+                li {
+                    h3 { (class.name) }
+                    @if let Some(error) = &class.error { p.warn { "The selector does not compile: " (error) } }
+                    (state_bar(class))
+                    (numbers(&class.parts()))
+                }
+            }
+        }
+    }
+}
+
+/// The bar of one group of devices, without numbers.
+pub(crate) fn state_bar(class: &Class) -> Markup {
+    bar(&class.parts(), class.total)
+}
+
+/// The devices of each class before and after a change.
+pub fn changes(changes: &[Change]) -> Markup {
+    html! {
+        ul.bars {
+            @for Change { before, after } in changes {
+                @let total = before.total.max(after.total);
+                li {
+                    h3 {
+                        (before.name) " "
+                        span.delta { (grouped(before.free)) " → " (grouped(after.free)) " free" }
+                    }
+                    div.pair {
+                        span { "before" } (bar(&before.parts(), total)) (numbers(&before.parts()))
+                        span { "after" } (bar(&after.parts(), total)) (numbers(&after.parts()))
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// A bar with parts side by side; `total` is the whole width.
+pub(crate) fn bar(parts: &[Part], total: usize) -> Markup {
+    let mut start = 0;
+    html! {
+        svg.bar width="100%" height="18" aria-hidden="true" focusable="false" {
+            rect.rest width="100%" height="18" {}
+            @for (class, _, size) in parts.iter().filter(|part| part.2 > 0) {
+                rect class=(class) x=(percent(start, total)) width=(percent(*size, total)) height="18" {}
+                @let () = start += size;
+            }
+        }
+    }
+}
+
+/// The numbers of a bar, with the keys of their fills.
+pub(crate) fn numbers(parts: &[Part]) -> Markup {
+    html! {
+        p.numbers {
+            @for (class, name, size) in parts.iter().filter(|part| part.2 > 0) {
+                span { (key(class)) (grouped(*size)) " " (name) } " "
+            }
+        }
+    }
+}
+
+/// A small square with the fill of a part.
+pub(crate) fn key(class: &str) -> Markup {
+    html! {
+        svg.key width="12" height="12" aria-hidden="true" focusable="false" {
+            rect class=(class) width="12" height="12" rx="2" {}
+        }
+    }
+}
+
+/// A share of a whole, such as `12.5%`.
+#[expect(clippy::cast_precision_loss, reason = "a position in a drawing")]
+pub(crate) fn percent(part: usize, whole: usize) -> String {
+    let share = part as f64 * 100.0 / whole.max(1) as f64;
+    format!("{:.2}%", share.min(100.0))
+}

@@ -1,0 +1,208 @@
+//! What every page has: the head with its Content-Security-Policy, where the data come from, and where to read more.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+use sha2::{Digest as _, Sha256};
+use tollgate_formats::gotime;
+
+use crate::table;
+use crate::text::Text;
+
+/// The script of every page: it sorts tables, filters tables and maps, and shows the device that is chosen.
+pub const SCRIPT: &str = include_str!("script.js");
+
+/// The style of every page.
+pub fn style() -> String {
+    format!("{}{}", include_str!("style.css"), table::style())
+}
+
+/// Where a report comes from. It is the same for all pages of a run.
+#[derive(Clone, Default, Debug)]
+pub struct Page {
+    /// `context prod (https://…)`, or the files of the dump.
+    pub source: Text,
+    /// When the state was read, in RFC 3339; `None` if the dump does not say so.
+    pub taken: Option<Text>,
+    /// What the state lacks; empty if it is complete.
+    pub incomplete: Vec<Text>,
+    /// The command that made the page.
+    pub command: Text,
+    /// The version of Tollgate.
+    pub version: Text,
+    /// The folder of the documentation, as an address without a slash at the end.
+    pub docs: Text,
+    /// Only the lead and the body are drawn, as a part of another page.
+    pub is_part: bool,
+}
+
+/// A page before it is written.
+#[derive(Debug)]
+pub struct Frame<'a> {
+    pub page: &'a Page,
+    /// What the page is about, such as `Devices`.
+    pub title: &'a str,
+    /// The most important sentence.
+    pub lead: Markup,
+    /// The release, and the time that the report is about.
+    pub profile: &'a str,
+    pub at: &'a str,
+    pub body: Markup,
+    /// Links to the documentation: its file below the folder of the documentation, and what it is about.
+    pub read_more: &'a [(&'a str, &'a str)],
+    /// Scripts after [`SCRIPT`].
+    pub scripts: &'a [&'a str],
+    /// A live page may ask the server that it comes from.
+    pub is_live: bool,
+}
+
+impl Frame<'_> {
+    /// The text of the page.
+    pub fn render(self) -> String {
+        if self.page.is_part {
+            return html! { p.lead { (self.lead) } (self.body) }.into_string();
+        }
+        let style = style();
+        let scripts: Vec<&str> = std::iter::once(SCRIPT).chain(self.scripts.iter().copied()).collect();
+        let policy = policy(&style, &scripts, self.is_live);
+        let Page { source, taken, incomplete, command, version, docs, .. } = self.page;
+        let page = html! {
+            (DOCTYPE)
+            html lang="en" {
+                head {
+                    meta charset="utf-8";
+                    meta http-equiv="Content-Security-Policy" content=(policy);
+                    meta name="viewport" content="width=device-width,initial-scale=1";
+                    meta name="color-scheme" content="light dark";
+                    meta name="referrer" content="no-referrer";
+                    title { (self.title) " – Tollgate" }
+                    style { (PreEscaped(&style)) }
+                }
+                body {
+                    (patterns())
+                    header {
+                        p.brand { span aria-hidden="true" {} "Tollgate" }
+                        h1 { (self.title) }
+                        p.lead { (self.lead) }
+                        dl.facts {
+                            div { dt { "Cluster state" } dd { (source) } }
+                            div { dt { "Read" } dd { (age(taken.as_ref(), self.at)) } }
+                            div { dt { "Completeness" } dd { (completeness(incomplete)) } }
+                            div { dt { "Kubernetes" } dd { (self.profile) } }
+                            div.wide { dt { "Command" } dd { code { (command) } } }
+                        }
+                    }
+                    main id="main" { (self.body) }
+                    footer {
+                        p {
+                            "Made by tollgate " (version) " for " time { (self.at) } "."
+                            @if !self.is_live { " Nothing in this file is loaded from elsewhere." }
+                        }
+                        nav aria-label="Documentation" {
+                            ul {
+                                @for (path, label) in self.read_more {
+                                    li { a href={ (docs) "/" (path) } rel="noreferrer" { (label) } }
+                                }
+                            }
+                        }
+                    }
+                    @for script in &scripts {
+                        script { (PreEscaped(script)) }
+                    }
+                }
+            }
+        };
+        page.into_string()
+    }
+}
+
+/// Only the style and the scripts of the page itself; no frames, no forms, and no requests unless the page is live.
+fn policy(style: &str, scripts: &[&str], is_live: bool) -> String {
+    let hash = |text: &str| format!(" 'sha256-{}'", STANDARD.encode(Sha256::digest(text)));
+    let scripts: String = scripts.iter().map(|script| hash(script)).collect();
+    let live = if is_live { "; connect-src 'self'; img-src 'self'" } else { "" };
+    format!(
+        "default-src 'none'; style-src{}; script-src{scripts}; base-uri 'none'; form-action 'none'{live}",
+        hash(style)
+    )
+}
+
+/// Fills that differ without color, for all drawings of a page.
+pub fn patterns() -> Markup {
+    let stripes = |id: &str, turn: &str| {
+        html! {
+            pattern id=(id) width="6" height="6" patternUnits="userSpaceOnUse" patternTransform=(turn) {
+                rect.ground width="6" height="6" {}
+                rect.stripe width="2" height="6" {}
+            }
+        }
+    };
+    html! {
+        svg.defs width="0" height="0" aria-hidden="true" focusable="false" {
+            defs {
+                g.tainted { (stripes("tainted", "rotate(45)")) }
+                g.blocked { (stripes("blocked", "rotate(-45)")) }
+            }
+        }
+    }
+}
+
+/// How long before the time of the report the state was read.
+fn age(taken: Option<&Text>, at: &str) -> Markup {
+    let Some(taken) = taken else {
+        return html! { "at a time that the dump does not record" };
+    };
+    let (Ok(read), Ok(now)) = (gotime::parse(taken), gotime::parse(at)) else {
+        return html! { (taken) };
+    };
+    let seconds = now.seconds.saturating_sub(read.seconds);
+    let distance = match seconds.unsigned_abs() {
+        0..60 => html! { "at the time of this report" },
+        distance => {
+            html! { (rough_duration(distance)) @if seconds > 0 { " before" } @else { " after" } " this report" }
+        }
+    };
+    html! { time { (taken) } ", " (distance) }
+}
+
+/// `3 min`, `5 h`, `12 days`
+fn rough_duration(seconds: u64) -> String {
+    match seconds {
+        0..120 => format!("{seconds} s"),
+        120..7200 => format!("{} min", seconds / 60),
+        7200..172_800 => format!("{} h", seconds / 3600),
+        _ => format!("{} days", seconds / 86_400),
+    }
+}
+
+/// Whether the state is complete, or what it lacks.
+pub(crate) fn completeness(incomplete: &[Text]) -> Markup {
+    if incomplete.is_empty() {
+        return html! { "complete" };
+    }
+    html! {
+        strong.warn { "incomplete" } ": "
+        @for (index, what) in incomplete.iter().enumerate() {
+            @if index > 0 { "; " }
+            (what)
+        }
+    }
+}
+
+/// A number and its noun, with the digits of large numbers in groups: `20,000 pods`.
+pub fn counted(count: usize, noun: &str) -> String {
+    format!("{} {noun}{}", grouped(count), tollgate_formats::count::plural_suffix(count))
+}
+
+/// `20,000`
+pub(crate) fn grouped(count: usize) -> String {
+    let digits = count.to_string();
+    let mut out = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}

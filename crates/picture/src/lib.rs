@@ -1,0 +1,26 @@
+//! Draws the JSON reports of Tollgate as HTML pages.
+//!
+//! A page is one file. It loads nothing, opens from a mail, and is complete without script; the script only sorts and
+//! filters what is there. [`pages`] has one function per command, from the JSON that `-o json` prints to the text of a
+//! page. A live page builds its own [`Frame`] from the same parts: [`map`], [`bars`], [`table`].
+//!
+//! It reads no files and no clock, and knows nothing of clusters. What it does not draw is not its business: numbers come
+//! from the reports.
+//!
+//! Invariant: text of a report is a [`Text`], so it is shown and does nothing else; a page has no style attributes and no
+//! handlers, and its Content-Security-Policy allows only its own style and script, by their hashes.
+
+pub mod bars;
+mod frame;
+pub mod map;
+pub mod pages;
+pub mod table;
+mod text;
+mod timeline;
+
+pub use frame::{Frame, Page, SCRIPT, counted, patterns, style};
+pub use maud::{Markup, PreEscaped, html};
+pub use text::Text;
+
+/// The most bytes of a page. What does not fit is counted, and the page says so.
+pub const MAX_BYTES: usize = 10_000_000;

@@ -1,0 +1,311 @@
+//! Devices as a map: a card for each node, and on it a cell for each device with its state, taints and holder.
+//!
+//! State is shown by color, by a mark and by words. A cell has all its text in any case; with many devices the style shows
+//! only the marks until the reader asks for names, so a page of fifty thousand devices stays small and quick.
+//!
+//! Invariant: the ids of cards and cells depend only on the names of node and device, and the digest of a card changes
+//! with everything that is shown on it, so a live page can replace just the cards that changed.
+
+mod card;
+
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, BTreeSet};
+
+use maud::{Markup, html};
+use serde::Deserialize;
+
+use crate::bars::Class;
+use crate::frame::counted;
+use crate::text::Text;
+use card::{COMPACT_SIZE, full_card};
+pub use card::{Card, device_id};
+
+/// The report of `devices -o json`.
+#[derive(Clone, Default, Debug, Deserialize)]
+#[serde(default)]
+pub struct DevicesReport {
+    pub profile: Text,
+    pub at: Text,
+    pub devices: Vec<Device>,
+    pub classes: Vec<Class>,
+    pub totals: Totals,
+    pub incomplete: Vec<Text>,
+}
+
+/// How many devices are in each state.
+#[derive(Clone, Copy, Default, Debug, Deserialize)]
+#[serde(default)]
+pub struct Totals {
+    pub devices: usize,
+    pub allocated: usize,
+    pub tainted: usize,
+    pub blocked: usize,
+    pub free: usize,
+}
+
+/// A device of the report.
+#[derive(Clone, Default, Debug, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct Device {
+    pub driver: Text,
+    pub pool: Text,
+    pub device: Text,
+    pub slice: Option<Text>,
+    pub node: Option<Text>,
+    pub states: Vec<State>,
+    pub blocked_by: Option<Text>,
+    pub capacity_left: BTreeMap<Text, Text>,
+    pub classes: Vec<Text>,
+    pub taints: Vec<Taint>,
+    pub holders: Vec<Holder>,
+}
+
+/// A state of a device; several can apply.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum State {
+    Allocated,
+    Tainted,
+    Blocked,
+    Shared,
+    Unpublished,
+    Free,
+}
+
+/// A taint and the object that it comes from.
+#[derive(Clone, Default, Debug, Deserialize)]
+#[serde(default)]
+pub struct Taint {
+    pub key: Text,
+    pub value: Text,
+    pub effect: Text,
+    pub source: Named,
+}
+
+/// A claim that holds a device, and its pod.
+#[derive(Clone, Default, Debug, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct Holder {
+    pub claim: Namespaced,
+    pub pod: Option<Namespaced>,
+    pub workload: Option<Named>,
+    pub admin_access: bool,
+}
+
+/// An object by kind and name.
+#[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord, Debug, Deserialize)]
+#[serde(default)]
+pub struct Named {
+    pub kind: Text,
+    pub name: Text,
+}
+
+/// An object by namespace and name.
+#[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord, Debug, Deserialize)]
+#[serde(default)]
+pub struct Namespaced {
+    pub namespace: Text,
+    pub name: Text,
+}
+
+impl State {
+    /// All states, in the order of the legend, each with its class in the style and what it means.
+    pub const ALL: [(State, &'static str, &'static str, &'static str); 6] = [
+        (State::Free, "f", "free", "the scheduler would give it to a pod"),
+        (State::Allocated, "a", "allocated", "a claim holds it"),
+        (State::Shared, "s", "shared", "claims hold shares of it"),
+        (State::Tainted, "t", "tainted", "a taint keeps new pods off it, unless they tolerate the taint"),
+        (State::Blocked, "b", "blocked", "no pod can get it, whatever it tolerates"),
+        (State::Unpublished, "u", "unpublished", "a claim holds it, but no ResourceSlice lists it"),
+    ];
+
+    fn class(self) -> &'static str {
+        State::ALL.iter().find(|row| row.0 == self).map_or("", |row| row.1)
+    }
+
+    /// `allocated`
+    pub fn name(self) -> &'static str {
+        State::ALL.iter().find(|row| row.0 == self).map_or("", |row| row.2)
+    }
+
+    /// `a claim holds it`
+    pub fn meaning(self) -> &'static str {
+        State::ALL.iter().find(|row| row.0 == self).map_or("", |row| row.3)
+    }
+}
+
+impl Taint {
+    /// `key=value:NoExecute`, as kubectl writes a taint.
+    pub fn label(&self) -> String {
+        let value = if self.value.is_empty() { String::new() } else { format!("={}", &*self.value) };
+        format!("{}{value}:{}", &*self.key, &*self.effect)
+    }
+}
+
+/// Cards that a browser lays out together.
+const GROUP: usize = 60;
+
+/// Devices up to which names are shown at first.
+const NAMED_UP_TO: usize = 1000;
+
+/// The map: its tools, the legend and the cards. The cards have at most `budget` bytes; then nodes have only their
+/// numbers, those without taints and obstacles first, and the page says so.
+pub fn devices_map(report: &DevicesReport, budget: usize) -> Markup {
+    let present = report.devices.iter().flat_map(|device| device.states.iter().copied()).collect();
+    draw_map(report, budget, &present)
+}
+
+/// The map of a page that stays current: a state that no device has now may come.
+pub fn live_map(report: &DevicesReport, budget: usize) -> Markup {
+    draw_map(report, budget, &State::ALL.iter().map(|row| row.0).collect())
+}
+
+fn draw_map(report: &DevicesReport, budget: usize, present: &BTreeSet<State>) -> Markup {
+    let shown = fitting(cards(report), budget);
+    let is_named = report.devices.len() <= NAMED_UP_TO;
+    html! {
+        div.map {
+            div.tools hidden {
+                label { "Filter " input.filter type="search" autocomplete="off" spellcheck="false"
+                    placeholder="node, device, pod, taint"; }
+                fieldset.states {
+                    legend { "State" }
+                    @for (state, class, name, _) in State::ALL {
+                        @if present.contains(&state) {
+                            label { input type="checkbox" value=(class) checked; (name) }
+                        }
+                    }
+                }
+                output data-noun="device" { (counted(report.devices.len(), "device")) }
+            }
+            (legend(present))
+            @if shown.reduced + shown.omitted > 0 {
+                p.omitted {
+                    "To keep this file below 10 MB, " (counted(shown.reduced, "node"))
+                    " without taints and obstacles " @if shown.reduced == 1 { "is" } @else { "are" }
+                    " shown as numbers"
+                    @if shown.omitted > 0 { ", and " (counted(shown.omitted, "more node")) " not at all" }
+                    ". For their devices, add " code { "--node NAME" } " to the command, or use " code { "-o json" } "."
+                }
+            }
+            input.names type="checkbox" id="names" checked[is_named];
+            label for="names" { "Show names, holders and taints" }
+            div.nodes.many[!is_named] {
+                @for group in shown.cards.chunks(GROUP) { div { @for card in group { (card) } } }
+            }
+            p.choice role="status" hidden {}
+        }
+    }
+}
+
+fn legend(present: &BTreeSet<State>) -> Markup {
+    html! {
+        ul.legend aria-label="Legend" {
+            @for (state, class, name, meaning) in State::ALL {
+                @if present.contains(&state) {
+                    li { span.cell.(class) aria-hidden="true" {} strong { (name) } " " (meaning) }
+                }
+            }
+        }
+    }
+}
+
+/// The cards of a page, and how many nodes are shown as numbers or not at all.
+struct Fitting {
+    cards: Vec<Markup>,
+    reduced: usize,
+    omitted: usize,
+}
+
+fn fitting(cards: Vec<Card>, budget: usize) -> Fitting {
+    let mut order: Vec<usize> = (0..cards.len()).collect();
+    order.sort_by_key(|index| cards.get(*index).is_none_or(|card| !card.is_unusual));
+    let whole: usize = cards.iter().map(|card| card.html.0.len()).sum();
+    // Unless all cards fit, a part of the room is for numbers.
+    let reserve = if whole <= budget { 0 } else { (cards.len() * COMPACT_SIZE).min(budget / 2) };
+    let mut left = budget - reserve;
+    let mut is_full = vec![false; cards.len()];
+    for index in order {
+        let (Some(card), Some(is_full)) = (cards.get(index), is_full.get_mut(index)) else { continue };
+        let size = card.html.0.len();
+        if size <= left {
+            left -= size;
+            *is_full = true;
+        }
+    }
+    left += reserve;
+    let mut fitting = Fitting { cards: Vec::with_capacity(cards.len()), reduced: 0, omitted: 0 };
+    for (card, is_full) in cards.into_iter().zip(is_full) {
+        if is_full {
+            fitting.cards.push(card.html);
+            continue;
+        }
+        let compact = card.compact();
+        if compact.0.len() <= left {
+            left -= compact.0.len();
+            fitting.cards.push(compact);
+            fitting.reduced += 1;
+        } else {
+            fitting.omitted += 1;
+        }
+    }
+    fitting
+}
+
+/// The cards of all nodes, by name. Devices that several nodes can use have a card for their pool.
+pub fn cards(report: &DevicesReport) -> Vec<Card> {
+    let mut nodes: BTreeMap<Place<'_>, Vec<&Device>> = BTreeMap::new();
+    for device in &report.devices {
+        let place = match &device.node {
+            Some(node) => Place { is_pool: false, name: Natural(node), driver: "" },
+            None => Place { is_pool: true, name: Natural(&device.pool), driver: &device.driver },
+        };
+        nodes.entry(place).or_default().push(device);
+    }
+    let mut seen = BTreeSet::new();
+    nodes.into_iter().map(|(place, devices)| full_card(place, &devices, &mut seen)).collect()
+}
+
+/// What a card is about: a node, or a pool whose devices do not belong to one node.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+struct Place<'a> {
+    is_pool: bool,
+    name: Natural<'a>,
+    driver: &'a str,
+}
+
+/// A name in the order of people: `node-2` before `node-10`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Natural<'a>(&'a str);
+
+impl Ord for Natural<'_> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        let (mut one, mut two) = (self.0, other.0);
+        loop {
+            let ((text, number, rest), (other_text, other_number, other_rest)) =
+                (next_part(one), next_part(two));
+            let order = text.cmp(other_text).then(number.cmp(&other_number));
+            if order != Ordering::Equal || (rest.is_empty() && other_rest.is_empty()) {
+                return order.then_with(|| self.0.cmp(other.0));
+            }
+            (one, two) = (rest, other_rest);
+        }
+    }
+}
+
+impl PartialOrd for Natural<'_> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// The letters at the start, the number after them, and the rest.
+fn next_part(text: &str) -> (&str, Option<u64>, &str) {
+    let split = |text: &'_ str, at: Option<usize>| at.unwrap_or(text.len());
+    let (letters, rest) = text.split_at(split(text, text.find(|letter: char| letter.is_ascii_digit())));
+    let (digits, rest) = rest.split_at(split(rest, rest.find(|letter: char| !letter.is_ascii_digit())));
+    (letters, digits.parse().ok(), rest)
+}
+
+#[cfg(test)]
+mod tests;

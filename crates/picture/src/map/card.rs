@@ -1,0 +1,170 @@
+//! The card of one node.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+
+use maud::{Markup, html};
+use sha2::{Digest as _, Sha256};
+
+use super::{Device, Holder, Place, State};
+use crate::bars::{self, Class};
+use crate::frame::{counted, grouped};
+use crate::text::Text;
+
+/// The card of a node, or of a pool whose devices do not belong to one node.
+#[derive(Clone, Debug)]
+pub struct Card {
+    /// The id of its element.
+    pub id: String,
+    /// The digest of what it shows; also its attribute `data-digest`.
+    pub digest: String,
+    pub html: Markup,
+    /// A device of it is tainted, blocked or not published.
+    pub(super) is_unusual: bool,
+    title: Text,
+    counts: Class,
+}
+
+/// Marks, holders and taints of a cell that are written out; more are counted.
+const MAX_LISTED: usize = 3;
+
+/// The full card of a place. `seen` has the ids of the cells so far.
+pub(super) fn full_card(place: Place<'_>, devices: &[&Device], seen: &mut BTreeSet<String>) -> Card {
+    let kind = if place.is_pool { "pool" } else { "node" };
+    let id = format!("n{}", short_digest(&[kind, place.name.0, place.driver]));
+    let title = match place.driver {
+        "" => Text::from(place.name.0),
+        driver => Text::from(format!("{driver}/{}", place.name.0)),
+    };
+    let counts = count(devices);
+    let inner = html! {
+        (heading(&title, place.is_pool, &counts))
+        ul.cells { @for device in devices { (cell(device, seen)) } }
+    };
+    let digest = short_digest(&[&inner.0]);
+    let is_unusual = |state: &State| matches!(state, State::Tainted | State::Blocked | State::Unpublished);
+    Card {
+        html: html! { article.node id=(id) data-digest=(digest) { (inner) } },
+        is_unusual: devices.iter().any(|device| device.states.iter().any(is_unusual)),
+        id,
+        digest,
+        title,
+        counts,
+    }
+}
+
+/// About the bytes of a card with numbers only.
+pub(super) const COMPACT_SIZE: usize = 600;
+
+impl Card {
+    /// The card with numbers only.
+    pub(super) fn compact(&self) -> Markup {
+        html! {
+            article.node.sum id=(self.id) data-digest=(self.digest) {
+                (heading(&self.title, false, &self.counts))
+                (bars::state_bar(&self.counts))
+            }
+        }
+    }
+}
+
+fn heading(title: &Text, is_pool: bool, counts: &Class) -> Markup {
+    let mut words = Vec::new();
+    for (count, word) in [
+        (counts.allocated, "allocated"),
+        (counts.tainted, "tainted"),
+        (counts.blocked, "blocked"),
+        (counts.free, "free"),
+    ] {
+        if count > 0 {
+            words.push(format!("{} {word}", grouped(count)));
+        }
+    }
+    html! {
+        h3 { @if is_pool { span.kind { "pool " } } (title) }
+        p.sum { (counted(counts.total, "device")) ": " (words.join(", ")) }
+    }
+}
+
+fn count(devices: &[&Device]) -> Class {
+    let of = |state: State| devices.iter().filter(|device| device.states.contains(&state)).count();
+    Class {
+        total: devices.len(),
+        allocated: of(State::Allocated) + devices.iter().filter(|device| is_only_shared(device)).count(),
+        tainted: of(State::Tainted),
+        blocked: of(State::Blocked),
+        free: of(State::Free),
+        ..Class::default()
+    }
+}
+
+fn is_only_shared(device: &Device) -> bool {
+    device.states.contains(&State::Shared) && !device.states.contains(&State::Allocated)
+}
+
+fn cell(device: &Device, seen: &mut BTreeSet<String>) -> Markup {
+    let mut id = device_id(device);
+    // Two slices can list a device of the same name.
+    while !seen.insert(id.clone()) {
+        id.push('x');
+    }
+    let classes: Vec<&str> = device.states.iter().map(|state| state.class()).collect();
+    let states: Vec<&str> = device.states.iter().map(|state| state.name()).collect();
+    let left: Vec<String> =
+        device.capacity_left.iter().map(|(name, amount)| format!("{} {}", &**amount, &**name)).collect();
+    html! {
+        li class=(classes.join(" ")) id=(id) {
+            b { (device.device) }
+            i { (states.join(", ")) }
+            @if !device.holders.is_empty() { span { (holders(&device.holders)) } }
+            @if let Some(why) = &device.blocked_by { em { (why) } }
+            @if !left.is_empty() { em { "left: " (Text::from(left.join(", "))) } }
+            @for taint in device.taints.iter().take(MAX_LISTED) {
+                em { (Text::from(taint.label())) " from " (taint.source.name) }
+            }
+            @if device.taints.len() > MAX_LISTED {
+                em { "and " (counted(device.taints.len() - MAX_LISTED, "more taint")) }
+            }
+        }
+    }
+}
+
+/// The id of the cell of a device; a second device of the same name has an `x` after it.
+pub fn device_id(device: &Device) -> String {
+    format!("d{}", short_digest(&[&device.driver, &device.pool, &device.device]))
+}
+
+/// `research/llm-train-0, batch/render-1 and 2 more`
+fn holders(holders: &[Holder]) -> Text {
+    let name = |holder: &Holder| {
+        let (what, object) = match &holder.pod {
+            Some(pod) => ("", pod),
+            None => ("claim ", &holder.claim),
+        };
+        let access = if holder.admin_access { " (admin access)" } else { "" };
+        format!("{what}{}/{}{access}", &*object.namespace, &*object.name)
+    };
+    let mut names: Vec<String> = holders.iter().map(name).collect();
+    names.dedup();
+    let more = names.len().saturating_sub(MAX_LISTED);
+    names.truncate(MAX_LISTED);
+    let mut text = names.join(", ");
+    if more > 0 {
+        _ = write!(text, " and {} more", grouped(more));
+    }
+    Text::from(text)
+}
+
+/// The start of a digest, as twelve letters. It tells names apart; it protects nothing.
+fn short_digest(parts: &[&str]) -> String {
+    let mut hash = Sha256::new();
+    for part in parts {
+        hash.update((part.len() as u64).to_le_bytes());
+        hash.update(part);
+    }
+    let mut out = String::with_capacity(12);
+    for byte in hash.finalize().iter().take(6) {
+        _ = write!(out, "{byte:02x}");
+    }
+    out
+}

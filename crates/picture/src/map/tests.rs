@@ -1,0 +1,48 @@
+//! Ids, digests, the order of cards, and what happens to maps that are too large.
+
+use super::{DevicesReport, Natural, cards, devices_map};
+
+fn report(devices: &str) -> DevicesReport {
+    serde_json::from_str(&format!("{{\"devices\":[{devices}]}}")).expect("a report")
+}
+
+fn device(node: &str, name: &str, state: &str) -> String {
+    format!(r#"{{"driver":"d","pool":"{node}","device":"{name}","node":"{node}","states":["{state}"]}}"#)
+}
+
+#[test]
+fn a_card_changes_its_digest_and_keeps_its_id() {
+    let before = cards(&report(&[device("a", "0", "free"), device("b", "0", "free")].join(",")));
+    let after = cards(&report(&[device("a", "0", "free"), device("b", "0", "allocated")].join(",")));
+    let ids = |cards: &[super::Card]| cards.iter().map(|card| card.id.clone()).collect::<Vec<_>>();
+    assert_eq!(ids(&before), ids(&after));
+    let changed: Vec<bool> = before.iter().zip(&after).map(|(one, two)| one.digest != two.digest).collect();
+    assert_eq!(changed, [false, true]);
+}
+
+#[test]
+fn nodes_are_in_the_order_of_people() {
+    let mut names = ["node-10", "node-2", "node-2a", "node", "a9", "node-02", "node-99999999999999999999"];
+    names.sort_by_key(|name| Natural(name));
+    assert_eq!(names, ["a9", "node", "node-99999999999999999999", "node-02", "node-2", "node-2a", "node-10"]);
+}
+
+#[test]
+fn what_does_not_fit_is_counted_and_the_page_says_so() {
+    let devices: Vec<String> = (0..400)
+        .map(|index| {
+            device(
+                &format!("n{}", index / 4),
+                &index.to_string(),
+                if index == 399 { "tainted" } else { "free" },
+            )
+        })
+        .collect();
+    let report = report(&devices.join(","));
+    let all = devices_map(&report, 1_000_000).0;
+    assert!(!all.contains("10 MB") && all.matches("<li class=\"f\"").count() == 399, "{all}");
+    let some = devices_map(&report, 30_000).0;
+    assert!(some.len() < 40_000, "{}", some.len());
+    assert!(some.contains("10 MB") && some.contains("class=\"node sum\""), "{some}");
+    assert!(some.contains("<li class=\"t\""), "what is unusual is shown first");
+}

@@ -1,0 +1,130 @@
+//! The pages, one module per command: from the JSON of a report to the text of a page.
+//!
+//! The records are those that `tollgate schema` describes. A key that a record lacks is an empty list, zero or nothing,
+//! so a record of an older version is drawn as well.
+
+mod audit;
+mod devices;
+mod drain;
+mod forecast;
+mod impact;
+
+use maud::{Markup, html};
+use serde::Deserialize;
+
+use crate::bars::{self, Change};
+use crate::frame::grouped;
+use crate::map::{Named, Namespaced};
+use crate::text::Text;
+pub use audit::audit;
+pub use devices::{DeviceParts, device_parts, devices};
+pub use drain::drain;
+pub use forecast::forecast;
+pub use impact::impact;
+
+/// Bytes for the large table of a page.
+const TABLE_BYTES: usize = 8_000_000;
+
+/// A record of a command, and what a page shows beside it.
+#[derive(Clone, Copy, Debug)]
+pub struct Record<'a> {
+    /// The record as `-o json` prints it.
+    pub json: &'a str,
+    /// The devices of each class before and after, as a list of `{"before": …, "after": …}` with the class records of
+    /// `devices -o json`; `None` if it is not known.
+    pub capacity: Option<&'a str>,
+}
+
+impl Record<'_> {
+    fn changes(&self) -> serde_json::Result<Vec<Change>> {
+        self.capacity.map_or_else(|| Ok(Vec::new()), serde_json::from_str)
+    }
+}
+
+/// What becomes of pods, as `forecast` and `impact` count them.
+#[derive(Clone, Copy, Default, Debug, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Outcomes {
+    fits: usize,
+    sometimes: usize,
+    pending: usize,
+    unknown: usize,
+    not_recreated: usize,
+}
+
+impl Outcomes {
+    /// A bar with the outcomes and their numbers. `fit` is what is said of pods that fit.
+    fn render(self, fit: &'static str) -> Markup {
+        let parts = [
+            ("free", fit, self.fits),
+            ("allocated", "fit only sometimes", self.sometimes),
+            ("tainted", "stay Pending", self.pending),
+            ("blocked", "have an unknown outcome", self.unknown),
+            ("blocked", "are not recreated", self.not_recreated),
+        ];
+        let total = parts.iter().map(|part| part.2).sum();
+        html! { (bars::bar(&parts, total)) (bars::numbers(&parts)) }
+    }
+}
+
+/// A number that matters: its class in the style, the number and what it counts.
+type Tile = (&'static str, usize, &'static str);
+
+/// Numbers that matter, as large as they are important.
+fn tiles(tiles: &[Tile]) -> Markup {
+    html! {
+        ul.tiles {
+            @for (class, count, what) in tiles {
+                li class=(class) { strong { (grouped(*count)) } (what) }
+            }
+        }
+    }
+}
+
+/// The class of a tile that is bad if it counts anything.
+fn bad_if(count: usize) -> &'static str {
+    if count > 0 { "bad" } else { "good" }
+}
+
+/// Notes as a list; nothing if there are none.
+fn notes(title: &str, notes: &[Text]) -> Markup {
+    html! {
+        @if !notes.is_empty() {
+            section { h2 { (title) } ul.notes { @for note in notes { li { (note) } } } }
+        }
+    }
+}
+
+/// The section with the devices of each class before and after.
+fn capacity(changes: &[Change], after: &str) -> Markup {
+    html! {
+        @if !changes.is_empty() {
+            section {
+                h2 { "Devices by class, before and after" }
+                p.hint { (after) }
+                (bars::changes(changes))
+            }
+        }
+    }
+}
+
+/// `research/llm-train-0`
+fn pod_name(pod: &Namespaced) -> Markup {
+    html! { (pod.namespace) "/" b { (pod.name) } }
+}
+
+/// `StatefulSet llm-train`
+fn workload(workload: Option<&Named>) -> Markup {
+    html! { @if let Some(workload) = workload { (workload.kind) " " (workload.name) } @else { "none" } }
+}
+
+/// The first of some texts, and how many more there are.
+fn listed(texts: &[Text], most: usize) -> Markup {
+    html! {
+        @for (index, text) in texts.iter().take(most).enumerate() {
+            @if index > 0 { ", " }
+            (text)
+        }
+        @if texts.len() > most { " and " (grouped(texts.len() - most)) " more" }
+    }
+}

@@ -1,0 +1,273 @@
+//! The page of `tollgate audit`.
+
+use std::collections::BTreeMap;
+
+use maud::{Markup, html};
+use serde::Deserialize;
+
+use super::{TABLE_BYTES, bad_if, tiles};
+use crate::frame::{Frame, Page, counted, grouped};
+use crate::table::{BY_RULE, DUE, FINDINGS, Table};
+use crate::text::Text;
+
+#[derive(Default, Debug, Deserialize)]
+#[serde(default)]
+struct Report {
+    profiles: Vec<Text>,
+    results: Vec<Object>,
+    summary: Summary,
+    audit: Audit,
+}
+
+#[derive(Default, Debug, Deserialize)]
+#[serde(default)]
+struct Object {
+    kind: Text,
+    namespace: Text,
+    name: Text,
+    findings: Vec<Finding>,
+    error: Option<Unreadable>,
+}
+
+#[derive(Default, Debug, Deserialize)]
+#[serde(default)]
+struct Unreadable {
+    message: Text,
+}
+
+#[derive(Default, Debug, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Finding {
+    rule: Text,
+    level: Text,
+    message: Text,
+    policy: Option<Text>,
+    help: Option<Text>,
+    denied_from: Option<Text>,
+}
+
+#[derive(Default, Debug, Deserialize)]
+#[serde(default)]
+struct Summary {
+    checked: usize,
+    valid: usize,
+    invalid: usize,
+    unreadable: usize,
+    denied: usize,
+    warned: usize,
+}
+
+#[derive(Default, Debug, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Audit {
+    listed: Vec<Listed>,
+    not_served: Vec<Text>,
+    by_rule: BTreeMap<Text, Count>,
+    by_namespace: BTreeMap<Text, Count>,
+    expiring_entries: Vec<Expiring>,
+    failing_claims: Vec<Failing>,
+    forgotten_rules: Vec<Forgotten>,
+}
+
+#[derive(Default, Debug, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Listed {
+    resource: Text,
+    api_version: Text,
+    objects: usize,
+}
+
+#[derive(Default, Debug, Deserialize)]
+#[serde(default)]
+struct Count {
+    denied: usize,
+    warned: usize,
+    audited: usize,
+    objects: usize,
+}
+
+#[derive(Default, Debug, Deserialize)]
+#[serde(default)]
+struct Expiring {
+    policy: Text,
+    entry: Text,
+    tolerations: Text,
+    expires: Text,
+}
+
+#[derive(Default, Debug, Deserialize)]
+#[serde(default)]
+struct Failing {
+    namespace: Text,
+    name: Text,
+    from: Text,
+    policy: Text,
+}
+
+#[derive(Default, Debug, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Forgotten {
+    name: Text,
+    expired: Option<Text>,
+    has_owner: bool,
+    devices: usize,
+}
+
+/// The page for the report of `audit -o json`. `at` is the time of the audit.
+pub fn audit(json: &str, at: &str, page: &Page) -> serde_json::Result<String> {
+    let report: Report = serde_json::from_str(json)?;
+    let Summary { checked, valid, invalid, unreadable, denied, warned } = report.summary;
+    let profiles: Vec<&str> = report.profiles.iter().map(|profile| &**profile).collect();
+    let frame = Frame {
+        page,
+        title: "Audit",
+        lead: html! {
+            strong { (counted(checked, "object")) " checked" } ": "
+            strong { (grouped(invalid)) " invalid" } ", " (counted(warned, "warning")) ", " (grouped(valid)) " valid."
+        },
+        profile: &profiles.join(", "),
+        at,
+        body: html! {
+            (tiles(&[
+                ("calm", checked, "objects checked"),
+                (bad_if(invalid), invalid, "objects that would be denied"),
+                (bad_if(denied), denied, "findings that deny"),
+                (bad_if(warned), warned, "warnings"),
+                (bad_if(unreadable), unreadable, "unreadable objects"),
+            ]))
+            section { h2 { "Findings" } (findings(&report.results, page)) }
+            @if !report.audit.by_rule.is_empty() {
+                section {
+                    h2 { "Findings by rule" }
+                    (counts(&report.audit.by_rule, "Findings of each rule", |rule| rule_link(rule, page)))
+                }
+                section {
+                    h2 { "Findings by namespace" }
+                    (counts(&report.audit.by_namespace, "Findings in each namespace", namespace))
+                }
+            }
+            (due(&report.audit))
+            (listed(&report.audit))
+        },
+        read_more: &[
+            ("guides/audit.md", "Audit a cluster"),
+            ("reference/rules.md", "All rules"),
+            ("reference/json.md", "The same report as JSON"),
+        ],
+        scripts: &[],
+        is_live: false,
+    };
+    Ok(frame.render())
+}
+
+/// The name of a rule, with a link to its page.
+fn rule_link(rule: &Text, page: &Page) -> Markup {
+    // Rules are named by Tollgate; whatever else is in a report is text.
+    let is_rule = rule.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-');
+    html! {
+        @if is_rule { a href={ (page.docs) "/rules/" (rule) ".md" } rel="noreferrer" { (rule) } } @else { (rule) }
+    }
+}
+
+fn namespace(name: &Text) -> Markup {
+    html! { @if name.is_empty() { "(cluster-scoped)" } @else { (name) } }
+}
+
+fn findings(objects: &[Object], page: &Page) -> Markup {
+    let mut table = Table::new(&FINDINGS, TABLE_BYTES);
+    for object in objects {
+        let name = || {
+            html! {
+                (object.kind) " "
+                @if !object.namespace.is_empty() { (object.namespace) "/" }
+                b { (object.name) }
+            }
+        };
+        for finding in &object.findings {
+            let class = match &*finding.level {
+                "deny" => "deny",
+                "warn" => "bad",
+                _ => "calm",
+            };
+            table.add([
+                name(),
+                html! { span.tag.(class) { (finding.level) } },
+                html! {
+                    (rule_link(&finding.rule, page))
+                    @if let Some(policy) = &finding.policy { p.hint { (policy) } }
+                },
+                html! {
+                    p { (finding.message) }
+                    @if let Some(from) = &finding.denied_from { p.hint { "denied from " (from) } }
+                    @if let Some(help) = &finding.help { p.hint { "help: " (help) } }
+                },
+            ]);
+        }
+        if let Some(error) = &object.error {
+            table.add([
+                name(),
+                html! { span.tag.deny { "unreadable" } },
+                html! { "–" },
+                html! { (error.message) },
+            ]);
+        }
+    }
+    table.finish("Everything that was found, object by object", "Nothing was found.")
+}
+
+fn counts(counts: &BTreeMap<Text, Count>, caption: &str, name: impl Fn(&Text) -> Markup) -> Markup {
+    let mut table = Table::new(&BY_RULE, TABLE_BYTES / 16);
+    for (key, count) in counts {
+        let [denied, warned, audited, objects] = [count.denied, count.warned, count.audited, count.objects]
+            .map(|count| html! { (grouped(count)) });
+        table.add([name(key), denied, warned, audited, objects]);
+    }
+    table.finish(caption, "None")
+}
+
+/// What ends soon, and what should have ended.
+fn due(audit: &Audit) -> Markup {
+    let mut table = Table::new(&DUE, TABLE_BYTES / 16);
+    for entry in &audit.expiring_entries {
+        table.add([
+            html! { "allow entry " (entry.entry) " of " b { (entry.policy) } },
+            html! { "expires " time { (entry.expires) } },
+            html! { (entry.tolerations) },
+        ]);
+    }
+    for claim in &audit.failing_claims {
+        table.add([
+            html! { "claim " (claim.namespace) "/" b { (claim.name) } },
+            html! { "denied from " time { (claim.from) } },
+            html! { "by " (claim.policy) " if it is created again" },
+        ]);
+    }
+    for rule in &audit.forgotten_rules {
+        table.add([
+            html! { "DeviceTaintRule " b { (rule.name) } },
+            html! { @if let Some(expired) = &rule.expired { "expired " time { (expired) } } @else { "has no end" } },
+            html! { (counted(rule.devices, "device")) @if !rule.has_owner { "; has no owner" } },
+        ]);
+    }
+    html! {
+        @if !(audit.expiring_entries.is_empty() && audit.failing_claims.is_empty() && audit.forgotten_rules.is_empty()) {
+            section { h2 { "Due soon or overdue" } (table.finish("What ends soon, and what should have ended", "None")) }
+        }
+    }
+}
+
+fn listed(audit: &Audit) -> Markup {
+    html! {
+        @if !audit.listed.is_empty() {
+            section {
+                h2 { "What was read" }
+                ul.notes {
+                    @for listed in &audit.listed {
+                        li { (listed.resource) " (" (listed.api_version) "): " (counted(listed.objects, "object")) }
+                    }
+                    @for resource in &audit.not_served { li { (resource) ": not served by the API server" } }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! The page of `tollgate devices`.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use maud::{Markup, html};
+
+use crate::MAX_BYTES;
+use crate::bars;
+use crate::frame::{Frame, Page, completeness, counted, grouped};
+use crate::map::{Device, DevicesReport, State, devices_map};
+use crate::table::{NAMESPACES, TAINTS, Table};
+use crate::text::Text;
+
+/// What the parts beside the map may take.
+const RESERVE: usize = 1_500_000;
+
+/// The page for the record of `devices -o json`.
+pub fn devices(json: &str, page: &Page) -> serde_json::Result<String> {
+    let report: DevicesReport = serde_json::from_str(json)?;
+    let frame = Frame {
+        page,
+        title: "Devices",
+        lead: lead(&report),
+        profile: &report.profile,
+        at: &report.at,
+        body: html! {
+            @if !report.classes.is_empty() {
+                section {
+                    h2 { "Devices by class" }
+                    (bars::classes(&report.classes))
+                }
+            }
+            section { h2 { "Devices by node" } (devices_map(&report, MAX_BYTES - RESERVE)) }
+            section { h2 { "Taints" } (taints(&report.devices)) }
+            section { h2 { "Devices by namespace" } (namespaces(&report.devices)) }
+        },
+        read_more: &[
+            ("understand/devices.md", "States of a device"),
+            ("reference/json.md", "The same report as JSON"),
+        ],
+        scripts: &[],
+        is_live: false,
+    };
+    Ok(frame.render())
+}
+
+/// The parts of the page beside the map, for a page that stays current.
+#[derive(Clone, Debug)]
+pub struct DeviceParts {
+    pub lead: Markup,
+    pub completeness: Markup,
+    pub classes: Markup,
+    pub taints: Markup,
+    pub namespaces: Markup,
+}
+
+/// Draws the parts beside the map.
+pub fn device_parts(report: &DevicesReport) -> DeviceParts {
+    DeviceParts {
+        lead: lead(report),
+        completeness: completeness(&report.incomplete),
+        classes: bars::classes(&report.classes),
+        taints: taints(&report.devices),
+        namespaces: namespaces(&report.devices),
+    }
+}
+
+/// `48 devices: 30 allocated, 4 tainted, 14 free.`
+fn lead(report: &DevicesReport) -> Markup {
+    let totals = report.totals;
+    html! {
+        strong { (counted(totals.devices, "device")) } ": "
+        (grouped(totals.allocated)) " allocated, "
+        @if totals.tainted > 0 { (grouped(totals.tainted)) " tainted, " }
+        @if totals.blocked > 0 { (grouped(totals.blocked)) " blocked, " }
+        strong { (grouped(totals.free)) " free" } "."
+    }
+}
+
+/// Each taint with its source, and on how many devices it is.
+fn taints(devices: &[Device]) -> Markup {
+    let mut counts: BTreeMap<(String, &Text, &Text), (usize, usize)> = BTreeMap::new();
+    for device in devices {
+        let is_allocated = device.states.contains(&State::Allocated);
+        for taint in &device.taints {
+            let key = (taint.label(), &taint.source.kind, &taint.source.name);
+            let count = counts.entry(key).or_default();
+            *count = (count.0 + 1, count.1 + usize::from(is_allocated));
+        }
+    }
+    let mut table = Table::new(&TAINTS, RESERVE / 3);
+    for ((label, kind, name), (on, allocated)) in counts {
+        table.add([
+            html! { (Text::from(label)) },
+            html! { (kind) " " (name) },
+            html! { (grouped(on)) },
+            html! { (grouped(allocated)) },
+        ]);
+    }
+    table.finish("Taints, where they come from, and the devices that have them", "No device has a taint.")
+}
+
+/// How many devices the claims of each namespace hold.
+fn namespaces(devices: &[Device]) -> Markup {
+    let mut held: BTreeMap<&Text, (usize, BTreeSet<&Text>)> = BTreeMap::new();
+    for device in devices {
+        let namespaces: BTreeSet<&Text> =
+            device.holders.iter().map(|holder| &holder.claim.namespace).collect();
+        for namespace in namespaces {
+            held.entry(namespace).or_default().0 += 1;
+        }
+        for holder in &device.holders {
+            held.entry(&holder.claim.namespace).or_default().1.insert(&holder.claim.name);
+        }
+    }
+    let mut table = Table::new(&NAMESPACES, RESERVE / 3);
+    for (namespace, (devices, claims)) in held {
+        table.add([html! { (namespace) }, html! { (grouped(devices)) }, html! { (grouped(claims.len())) }]);
+    }
+    table.finish("Devices that the claims of each namespace hold", "No claim holds a device.")
+}

@@ -1,0 +1,170 @@
+//! Tables that the script sorts and filters.
+//!
+//! Rows are in groups, so that a browser lays out only those in sight. On narrow screens a row is a block, and each cell
+//! has its label from the style, which costs no bytes per row.
+
+use std::fmt::Write as _;
+
+use maud::{Markup, PreEscaped, html};
+
+use crate::frame::{counted, grouped};
+
+/// The columns of a kind of table.
+#[derive(Clone, Copy, Debug)]
+pub struct Kind {
+    /// The class of the element.
+    pub class: &'static str,
+    /// What a row is, such as `pod`.
+    pub noun: &'static str,
+    /// The labels, each with its share of the width.
+    pub columns: &'static [(&'static str, u8)],
+}
+
+/// All kinds, for which the style has rules.
+const KINDS: [&Kind; 10] = [
+    &TAINTS,
+    &NAMESPACES,
+    &IMPACT_PODS,
+    &GROUPS,
+    &FORECAST_PODS,
+    &REFUSED,
+    &DRAIN_PODS,
+    &FINDINGS,
+    &BY_RULE,
+    &DUE,
+];
+
+pub(crate) const TAINTS: Kind = Kind {
+    class: "t-taints",
+    noun: "taint",
+    columns: &[("Taint", 4), ("Source", 4), ("Devices", 1), ("Allocated", 1)],
+};
+pub(crate) const NAMESPACES: Kind = Kind {
+    class: "t-namespaces",
+    noun: "namespace",
+    columns: &[("Namespace", 3), ("Devices held", 1), ("Claims", 1)],
+};
+pub(crate) const IMPACT_PODS: Kind = Kind {
+    class: "t-impact",
+    noun: "pod",
+    columns: &[("Pod", 4), ("Workload", 3), ("Outcome", 2), ("Evicted at", 3), ("Why", 6)],
+};
+pub(crate) const GROUPS: Kind = Kind {
+    class: "t-groups",
+    noun: "group",
+    columns: &[("Group", 4), ("Pods", 1), ("Lost", 1), ("Restarted", 1), ("Effect", 4)],
+};
+pub(crate) const FORECAST_PODS: Kind = Kind {
+    class: "t-forecast",
+    noun: "pod",
+    columns: &[("Pod", 4), ("Workload", 3), ("Outcome", 2), ("Nodes", 4), ("Why", 5)],
+};
+pub(crate) const REFUSED: Kind =
+    Kind { class: "t-refused", noun: "object", columns: &[("Object", 3), ("File", 2), ("Why", 5)] };
+pub(crate) const DRAIN_PODS: Kind = Kind {
+    class: "t-drain",
+    noun: "pod",
+    columns: &[("Pod", 4), ("Workload", 3), ("From", 2), ("Wave", 2), ("Goes to", 4), ("Devices", 3)],
+};
+pub(crate) const FINDINGS: Kind = Kind {
+    class: "t-findings",
+    noun: "finding",
+    columns: &[("Object", 4), ("Level", 1), ("Rule", 3), ("Message", 7)],
+};
+pub(crate) const BY_RULE: Kind = Kind {
+    class: "t-rules",
+    noun: "row",
+    columns: &[("Name", 4), ("Denied", 1), ("Warned", 1), ("Audited", 1), ("Objects", 1)],
+};
+pub(crate) const DUE: Kind =
+    Kind { class: "t-due", noun: "row", columns: &[("What", 4), ("When", 2), ("Details", 5)] };
+
+/// Rows that a browser lays out together.
+const GROUP: usize = 100;
+
+/// Rows below which a filter is no help.
+const FILTERED_FROM: usize = 6;
+
+/// Rows from which a browser lays out only those in sight.
+const MANY_FROM: usize = 500;
+
+/// A table that is being written.
+#[derive(Debug)]
+pub struct Table {
+    kind: &'static Kind,
+    rows: String,
+    count: usize,
+    omitted: usize,
+    /// Bytes that the rows may have.
+    budget: usize,
+}
+
+impl Table {
+    /// A table whose rows have at most that many bytes.
+    pub fn new(kind: &'static Kind, budget: usize) -> Table {
+        Table { kind, rows: String::new(), count: 0, omitted: 0, budget }
+    }
+
+    /// Adds a row with a cell for each column, or counts it if the table is full.
+    pub fn add<const CELLS: usize>(&mut self, cells: [Markup; CELLS]) {
+        if self.omitted > 0 || self.rows.len() > self.budget {
+            self.omitted += 1;
+            return;
+        }
+        if self.count.is_multiple_of(GROUP) {
+            self.rows.push_str(if self.count == 0 { "<tbody>" } else { "</tbody><tbody>" });
+        }
+        self.count += 1;
+        self.rows.push_str("<tr>");
+        for PreEscaped(cell) in cells {
+            self.rows.extend(["<td>", &cell, "</td>"]);
+        }
+        self.rows.push_str("</tr>");
+    }
+
+    /// The table with its caption, or a sentence if it has no rows.
+    pub fn finish(self, caption: &str, if_empty: &str) -> Markup {
+        let Table { kind, rows, count, omitted, .. } = self;
+        if count == 0 {
+            return html! { p.none { (if_empty) } };
+        }
+        html! {
+            div.data {
+                @if count >= FILTERED_FROM {
+                    div.tools hidden {
+                        label { "Filter " input.filter type="search" autocomplete="off" spellcheck="false"; }
+                        output data-noun=(kind.noun) { (counted(count, kind.noun)) }
+                    }
+                }
+                @if omitted > 0 {
+                    p.omitted {
+                        "The table has the first " (grouped(count)) " rows. "
+                        (grouped(omitted)) " more are left out to keep this file small; use "
+                        code { "-o json" } " for all of them."
+                    }
+                }
+                table.(kind.class).many[count > MANY_FROM] {
+                    caption { (caption) }
+                    thead { tr { @for (label, _) in kind.columns { th scope="col" { (label) } } } }
+                    (PreEscaped(rows)) (PreEscaped("</tbody>"))
+                }
+            }
+        }
+    }
+}
+
+/// The rules of the style for all kinds of tables.
+pub(crate) fn style() -> String {
+    let (mut wide, mut narrow) = (String::new(), String::new());
+    for Kind { class, columns, .. } in KINDS {
+        _ = write!(wide, ".{class} tr{{grid-template-columns:");
+        for (_, share) in *columns {
+            _ = write!(wide, "minmax(0,{share}fr) ");
+        }
+        wide.push('}');
+        for (index, (label, _)) in columns.iter().enumerate() {
+            _ = write!(narrow, ".{class} td:nth-child({})::before{{content:\"{label}\"}}", index + 1);
+        }
+    }
+    format!("{wide}@media(max-width:46rem){{{narrow}}}")
+}

@@ -1,0 +1,90 @@
+//! Text from a cluster, as it is shown on a page.
+//!
+//! Names and messages come from objects that anybody may have written. HTML is escaped wherever a text is written; what
+//! escaping does not change are characters that are invisible or reorder others. They are written as escapes when a
+//! report is read, so no page can forget it.
+//!
+//! Invariant: a [`Text`] has no control character and no invisible character.
+
+use std::fmt::Write as _;
+use std::ops::Deref;
+
+use maud::{Escaper, Render};
+use serde::{Deserialize, Deserializer};
+use tollgate_formats::sanitize::is_unsafe;
+
+/// A text whose unsafe characters are visible, such as `\u202e`.
+#[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Text(String);
+
+impl From<String> for Text {
+    fn from(text: String) -> Text {
+        if !text.contains(is_unsafe) {
+            return Text(text);
+        }
+        let mut shown = String::with_capacity(text.len() + 16);
+        for letter in text.chars() {
+            match letter {
+                '\n' => shown.push_str("\\n"),
+                '\t' => shown.push_str("\\t"),
+                _ if is_unsafe(letter) => _ = write!(shown, "\\u{:04x}", u32::from(letter)),
+                _ => shown.push(letter),
+            }
+        }
+        Text(shown)
+    }
+}
+
+impl From<&str> for Text {
+    fn from(text: &str) -> Text {
+        Text::from(text.to_owned())
+    }
+}
+
+impl Deref for Text {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.0
+    }
+}
+
+impl<'de> Deserialize<'de> for Text {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Text, D::Error> {
+        String::deserialize(deserializer).map(Text::from)
+    }
+}
+
+impl Render for Text {
+    fn render_to(&self, buffer: &mut String) {
+        _ = Escaper::new(buffer).write_str(&self.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Text;
+    use maud::html;
+
+    #[test]
+    fn what_cannot_be_seen_is_written_as_an_escape() {
+        for (written, shown) in [
+            ("gpu-0", "gpu-0"),
+            ("a\u{202e}b\u{0}\u{1b}[2J\n\t", "a\\u202eb\\u0000\\u001b[2J\\n\\t"),
+            ("é设备🔥", "é设备🔥"),
+        ] {
+            assert_eq!(&*Text::from(written), shown);
+            let read: Text =
+                serde_json::from_str(&serde_json::to_string(written).expect("JSON")).expect("text");
+            assert_eq!(&*read, shown);
+        }
+    }
+
+    #[test]
+    fn a_text_is_escaped_in_elements_and_attributes() {
+        let text = Text::from("\"><script>alert(1)</script>&amp;");
+        let shown = html! { p title=(text) { (text) } }.into_string();
+        let escaped = "&quot;&gt;&lt;script&gt;alert(1)&lt;/script&gt;&amp;amp;";
+        assert_eq!(shown, format!("<p title=\"{escaped}\">{escaped}</p>"));
+    }
+}

@@ -1,0 +1,156 @@
+//! When pods are evicted: a drawing over time, and the same as a list.
+
+use std::collections::BTreeMap;
+
+use maud::{Markup, html};
+use tollgate_formats::gotime::{self, Timestamp};
+
+use crate::frame::{counted, grouped};
+use crate::map::Namespaced;
+use crate::text::Text;
+
+/// Bars of the drawing; times in between are drawn together.
+const MAX_BARS: u8 = 40;
+/// Bars up to which each has its number; of more bars only the tallest have.
+const MAX_LABELS: usize = 12;
+/// Times in the list, and names at each; more are counted.
+const MAX_TIMES: usize = 30;
+const MAX_NAMES: usize = 8;
+/// The height of the drawing, and where its bars stand.
+const HEIGHT: usize = 112;
+const GROUND: usize = 88;
+const TALLEST: usize = 64;
+/// Where the time of the report and the last eviction are, in percent of the width.
+const LEFT: f64 = 6.0;
+const RIGHT: f64 = 92.0;
+
+/// Evictions after a time.
+#[derive(Debug)]
+pub(crate) struct Timeline<'a> {
+    start: i64,
+    times: BTreeMap<i64, Vec<&'a Namespaced>>,
+}
+
+impl<'a> Timeline<'a> {
+    /// The evictions of these pods; a time that cannot be read is left out.
+    pub(crate) fn new(at: &str, pods: impl Iterator<Item = (&'a Text, &'a Namespaced)>) -> Timeline<'a> {
+        let seconds = |text: &str| gotime::parse(text).ok().map(|time| time.seconds);
+        let mut times: BTreeMap<i64, Vec<&Namespaced>> = BTreeMap::new();
+        for (time, pod) in pods {
+            if let Some(time) = seconds(time) {
+                times.entry(time).or_default().push(pod);
+            }
+        }
+        let start = seconds(at).into_iter().chain(times.keys().next().copied()).min().unwrap_or(0);
+        Timeline { start, times }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.times.is_empty()
+    }
+
+    /// The drawing, if there is more than one time, and the list.
+    pub(crate) fn render(&self) -> Markup {
+        html! {
+            @if self.times.len() > 1 { (self.drawing()) }
+            ol.times {
+                @for (time, pods) in self.times.iter().take(MAX_TIMES) {
+                    li {
+                        time { (self.label(*time)) }
+                        strong { (counted(pods.len(), "pod")) }
+                        span {
+                            @for (index, pod) in pods.iter().take(MAX_NAMES).enumerate() {
+                                @if index > 0 { ", " }
+                                (pod.namespace) "/" (pod.name)
+                            }
+                            @if pods.len() > MAX_NAMES { " and " (grouped(pods.len() - MAX_NAMES)) " more" }
+                        }
+                    }
+                }
+            }
+            @if self.times.len() > MAX_TIMES {
+                p.hint { "and " (counted(self.times.len() - MAX_TIMES, "later time")) "; the table has all of them" }
+            }
+        }
+    }
+
+    /// `now`, or the time and how long it is until then.
+    fn label(&self, time: i64) -> String {
+        match time - self.start {
+            0 => "now".to_owned(),
+            after => format!("{} (+{})", clock_time(time, self.start), short_duration(after)),
+        }
+    }
+
+    fn drawing(&self) -> Markup {
+        let last = self.times.keys().next_back().copied().unwrap_or(self.start);
+        let span = (last - self.start).max(1);
+        let bars = self.bars(span);
+        let most = bars.values().copied().max().unwrap_or(1).max(1);
+        let ticks = [0, 1, 2, 3, 4].map(|quarter| self.start + span * quarter / 4);
+        html! {
+            svg.timeline width="100%" height=(HEIGHT) role="img" aria-label="Evictions over time; the list has the numbers" {
+                @for tick in ticks {
+                    @let x = position(tick - self.start, span);
+                    line x1=(x) x2=(x) y1="8" y2=(GROUND) {}
+                }
+                line.axis x1="0" x2="100%" y1=(GROUND) y2=(GROUND) {}
+                @for (index, tick) in ticks.iter().enumerate() {
+                    // On narrow screens there is room for three labels.
+                    text.soft.(if index % 2 == 1 { "odd" } else { "even" }) x=(position(tick - self.start, span))
+                        y=(HEIGHT - 8) text-anchor="middle" {
+                        @if index == 0 { "now" } @else { "+" (short_duration(tick - self.start)) }
+                    }
+                }
+                @for (time, count) in &bars {
+                    @let height = (count * TALLEST / most).max(4);
+                    svg x=(position(*time, span)) overflow="visible" {
+                        rect x="-5" width="10" y=(GROUND - height) height=(height) {}
+                        @if bars.len() <= MAX_LABELS || *count == most {
+                            text x="0" y=(GROUND - height - 4) text-anchor="middle" { (grouped(*count)) }
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// The number of evictions at each time after the start; near times are put together.
+    fn bars(&self, span: i64) -> BTreeMap<i64, usize> {
+        let step =
+            if self.times.len() > usize::from(MAX_BARS) { (span / i64::from(MAX_BARS)).max(1) } else { 1 };
+        let mut bars = BTreeMap::new();
+        for (time, pods) in &self.times {
+            *bars.entry((time - self.start) / step * step).or_default() += pods.len();
+        }
+        bars
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a position in a drawing")]
+fn position(after: i64, span: i64) -> String {
+    format!("{:.2}%", LEFT + (RIGHT - LEFT) * after as f64 / span as f64)
+}
+
+/// The time of day, with the date if it is not that of the start.
+fn clock_time(seconds: i64, start: i64) -> String {
+    let text = gotime::rfc3339(Timestamp { seconds, nanos: 0 });
+    match text.split_once('T') {
+        Some((_, time)) if seconds.div_euclid(86_400) == start.div_euclid(86_400) => time.to_owned(),
+        _ => text,
+    }
+}
+
+/// `45 s`, `5 min`, `1 h 30 min`, `3 d 4 h`
+fn short_duration(seconds: i64) -> String {
+    let with_rest = |whole: i64, unit: &str, rest: i64, rest_unit: &str| match rest {
+        0 => format!("{whole} {unit}"),
+        _ => format!("{whole} {unit} {rest} {rest_unit}"),
+    };
+    match seconds {
+        ..60 => format!("{seconds} s"),
+        60..3600 => with_rest(seconds / 60, "min", seconds % 60, "s"),
+        3600..86_400 => with_rest(seconds / 3600, "h", seconds % 3600 / 60, "min"),
+        _ => with_rest(seconds / 86_400, "d", seconds % 86_400 / 3600, "h"),
+    }
+}

@@ -1,0 +1,82 @@
+//! What the board hands to pages: parts that changed, and devices by the ids of their cells.
+
+use super::{Board, DeviceName};
+use crate::frame::PageFacts;
+
+fn device(node: &str, name: &str, state: &str) -> String {
+    format!(
+        r#"{{"driver":"gpu.example.com","pool":"{node}","device":"{name}","node":"{node}","states":["{state}"],"taints":[],"holders":[],"classes":[]}}"#
+    )
+}
+
+fn publish(board: &Board, devices: &[String]) {
+    let report = format!(
+        r#"{{"profile":"1.37","at":"2026-11-17T00:00:00Z","devices":[{}],"totals":{{"devices":{}}}}}"#,
+        devices.join(","),
+        devices.len()
+    );
+    board.publish(&report, "2026-11-17T00:00:00Z", None).expect("a report");
+}
+
+fn text(answer: &crate::Answer) -> String {
+    String::from_utf8(answer.body.to_vec()).expect("UTF-8")
+}
+
+#[test]
+fn a_page_gets_the_cards_that_changed() {
+    let board = Board::new(PageFacts::default());
+    publish(&board, &[device("a", "0", "free"), device("b", "0", "free")]);
+    let first = *board.revision().borrow();
+    let page = text(&board.get("/").expect("a page"));
+    assert!(page.contains(&format!("data-revision=\"{first}\"")), "{page}");
+    assert!(text(&board.changes_since(first)).contains(r#""cards":[],"gone":[]"#));
+    publish(&board, &[device("a", "0", "free"), device("b", "0", "allocated"), device("c", "0", "free")]);
+    let changes = text(&board.changes_since(first));
+    assert_eq!(changes.matches("<article").count(), 2, "{changes}");
+    assert!(
+        !changes.contains(">a</h3>") && changes.contains(">b</h3>") && changes.contains(">c</h3>"),
+        "{changes}"
+    );
+    assert!(changes.contains("\"lead\":"), "the totals changed: {changes}");
+    assert!(!changes.contains("\"taints\":"), "nothing about taints changed: {changes}");
+    publish(&board, &[device("a", "0", "free"), device("c", "0", "free")]);
+    let changes = text(&board.changes_since(first + 1));
+    assert_eq!(changes.matches("<article").count(), 0);
+    assert!(changes.contains("\"gone\":[\"n"), "{changes}");
+    assert!(text(&board.changes_since(99)).contains("\"isForgotten\":true"), "a page of another run");
+}
+
+#[test]
+fn an_old_state_stays_with_the_reason() {
+    let board = Board::new(PageFacts::default());
+    publish(&board, &[device("a", "0", "free")]);
+    let before = *board.revision().borrow();
+    board.set_trouble("the API server <does> not answer".to_owned());
+    assert!(text(&board.changes_since(before)).contains("\"trouble\":\"the API server <does> not answer\""));
+    assert!(
+        text(&board.get("/").unwrap()).contains("data-trouble=\"the API server &lt;does&gt; not answer\"")
+    );
+    publish(&board, &[device("a", "0", "free")]);
+    assert!(text(&board.changes_since(before)).contains("\"trouble\":null"));
+}
+
+#[test]
+fn cells_lead_to_devices() {
+    let board = Board::new(PageFacts::default());
+    publish(&board, &[device("a", "gpu-0", "free"), device("a", "gpu-1", "tainted")]);
+    let page = text(&board.get("/").expect("a page"));
+    let id = page
+        .split("id=\"")
+        .filter_map(|rest| rest.split('"').next())
+        .filter(|id| id.len() == 13)
+        .last()
+        .expect("a cell");
+    let found = board.device(id).expect("a device");
+    let expected = DeviceName { driver: "gpu.example.com".into(), pool: "a".into(), device: "gpu-1".into() };
+    assert_eq!(found, expected);
+    assert_eq!(found.target(), "gpu.example.com/a/gpu-1");
+    let details = text(&board.details(id, &crate::RelatedDevices::default()).expect("details"));
+    assert!(details.contains("tainted") && details.contains(&format!("/what-if#{id}")), "{details}");
+    assert_eq!(board.device("d000000000000"), None);
+    assert!(board.get("/nowhere").is_none());
+}

@@ -1,0 +1,130 @@
+//! What both live pages have: the head, the links between them, whether the state is current, and the scripts.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+use sha2::{Digest as _, Sha256};
+use tollgate_picture::{SCRIPT, Text, patterns, style};
+
+use crate::board::Shown;
+use crate::server::Answer;
+
+/// The script of the live pages, after that of all pages.
+const LIVE_SCRIPT: &str = include_str!("live.js");
+/// The style of the live pages, after that of all pages.
+const LIVE_STYLE: &str = include_str!("live.css");
+
+/// What the pages say about where they come from. It does not change.
+#[derive(Clone, Default, Debug)]
+pub struct PageFacts {
+    /// `context dev (https://…)`, or the files of the dump.
+    pub source: String,
+    /// The command, as a person would type it.
+    pub command: String,
+    /// The version of Tollgate.
+    pub version: &'static str,
+    /// The folder of the documentation, as an address without a slash at the end.
+    pub docs: &'static str,
+}
+
+/// A live page.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum LivePage {
+    Devices,
+    WhatIf,
+}
+
+impl LivePage {
+    const ALL: [LivePage; 2] = [LivePage::Devices, LivePage::WhatIf];
+
+    pub(crate) fn path(self) -> &'static str {
+        match self {
+            LivePage::Devices => "/",
+            LivePage::WhatIf => "/what-if",
+        }
+    }
+
+    fn title(self) -> &'static str {
+        match self {
+            LivePage::Devices => "Devices",
+            LivePage::WhatIf => "What if",
+        }
+    }
+}
+
+/// The whole page with that body.
+pub(crate) fn render(page: LivePage, facts: &PageFacts, shown: &Shown, body: &Markup) -> Answer {
+    let style = style() + LIVE_STYLE;
+    let hash = |text: &str| STANDARD.encode(Sha256::digest(text));
+    let policy = format!(
+        "default-src 'none'; style-src 'sha256-{}'; script-src 'sha256-{}' 'sha256-{}'; connect-src 'self'; img-src data:; base-uri \
+         'none'; form-action 'none'",
+        hash(&style),
+        hash(SCRIPT),
+        hash(LIVE_SCRIPT)
+    );
+    let Shown { revision, taken, trouble, report, .. } = shown;
+    let title = page.title();
+    let text = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width,initial-scale=1";
+                meta name="color-scheme" content="light dark";
+                link rel="icon" href="data:,";
+                title { (title) " – Tollgate" }
+                style { (PreEscaped(&style)) }
+            }
+            body data-revision=(revision) data-taken=(taken) data-page=(page.path()) {
+                a.skip href="#main" { "Skip to the content" }
+                (patterns())
+                header {
+                    p.brand { span aria-hidden="true" {} "Tollgate" }
+                    nav.pages aria-label="Pages" {
+                        ul {
+                            @for other in LivePage::ALL {
+                                li {
+                                    a href=(other.path()) aria-current=[(other == page).then_some("page")] { (other.title()) }
+                                }
+                            }
+                        }
+                    }
+                    h1 { (title) }
+                    p.lead id="lead" { (shown.part("lead")) }
+                    p.live id="live" data-trouble=[trouble.as_deref().map(Text::from).as_deref()] {
+                        span id="live-state" role="status" { "The page needs JavaScript to follow the cluster." }
+                        " " span id="live-age" {}
+                    }
+                    dl.facts {
+                        div { dt { "Cluster state" } dd { (Text::from(facts.source.as_str())) } }
+                        div { dt { "Completeness" } dd id="complete" { (shown.part("complete")) } }
+                        div { dt { "Kubernetes" } dd { (report.profile) } }
+                        div.wide { dt { "Command" } dd { code { (Text::from(facts.command.as_str())) } } }
+                    }
+                }
+                main id="main" tabindex="-1" { (body) }
+                footer {
+                    p { "Tollgate " (facts.version) " serves this page on this machine only, and changes nothing." }
+                    nav aria-label="Documentation" {
+                        ul {
+                            @for (path, label) in READ_MORE {
+                                li { a href={ (facts.docs) "/" (path) } rel="noreferrer noopener" target="_blank" { (label) } }
+                            }
+                        }
+                    }
+                }
+                script { (PreEscaped(SCRIPT)) }
+                script { (PreEscaped(LIVE_SCRIPT)) }
+            }
+        }
+    };
+    Answer::page(text.into_string(), &policy)
+}
+
+const READ_MORE: [(&str, &str); 4] = [
+    ("guides/ui.md", "These pages"),
+    ("understand/devices.md", "States of a device"),
+    ("understand/forecast.md", "How a forecast is made"),
+    ("understand/drain.md", "How a drain works"),
+];

@@ -1,0 +1,22 @@
+//! The pages of `tollgate ui` in a browser: HTTP on loopback, sessions, and the content that stays current.
+//!
+//! The crate does not know any rule of Kubernetes, and reads neither files nor clusters: the program hands the commands'
+//! own JSON to a [`Board`] and to [`WhatIf`], which draw it with `tollgate-picture`.
+//!
+//! Invariant: nothing here changes a cluster or writes a file, and nothing is served to other machines.
+
+mod board;
+mod details;
+mod frame;
+mod guard;
+mod server;
+mod session;
+mod what_if;
+
+pub use actix_web::web::Bytes;
+pub use board::{Board, DeviceName};
+pub use details::RelatedDevices;
+pub use frame::PageFacts;
+pub use server::{Answer, Limits, LoopbackServer, Query, Site, StartLinks};
+pub use tokio::sync::{oneshot, watch};
+pub use what_if::{Finding, WhatIf};

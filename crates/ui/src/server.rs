@@ -1,0 +1,316 @@
+//! HTTP/1.1 on loopback: listeners, limits and timeouts, and the way from a request to the [`Site`].
+//!
+//! Each connection serves one request: on loopback a new one costs nothing, and then no client can keep one open between
+//! requests. The paths are a closed list, compared byte by byte; no file is ever opened for a request.
+//!
+//! Invariant: nothing of the site is answered unless the guard passed and the request has a session, and every answer has
+//! the headers that keep it from being stored, framed, sniffed or given to another origin.
+
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::time::Duration;
+
+use actix_web::body::BoxBody;
+use actix_web::http::header::{
+    ACCEPT, ALLOW, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, COOKIE, HeaderName, LOCATION,
+    REFERRER_POLICY, SET_COOKIE, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
+};
+use actix_web::http::{KeepAlive, Method, StatusCode};
+use actix_web::web::{Bytes, Data, Payload};
+use actix_web::{App, HttpRequest, HttpResponse, HttpResponseBuilder, HttpServer, rt, web};
+use anyhow::Context as _;
+use percent_encoding::percent_decode_str;
+use tokio::sync::{Semaphore, oneshot, watch};
+use tokio::time::timeout;
+
+use crate::guard::{
+    BROKEN_BODY, Hosts, NO_SESSION, NOT_FOUND, Refusal, TOO_LARGE, TOO_MANY, TOO_SLOW, USED_TOKEN,
+};
+use crate::session::Sessions;
+
+/// Bytes of a question.
+const MAX_BODY: usize = 1 << 20;
+
+/// How long clients may take, and how many there may be.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Limits {
+    /// For the head of a request.
+    pub head: Duration,
+    /// For the body of a request.
+    pub body: Duration,
+    /// How long a page waits for a change before it asks again.
+    pub poll: Duration,
+    /// For the answer to a question.
+    pub question: Duration,
+    /// Open connections; more of them wait.
+    pub connections: usize,
+    /// Pages that wait for a change.
+    pub polls: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits {
+            head: Duration::from_secs(5),
+            body: Duration::from_secs(10),
+            poll: Duration::from_secs(25),
+            question: Duration::from_mins(2),
+            connections: 512,
+            polls: 64,
+        }
+    }
+}
+
+/// The policy of an answer that is no page: it loads nothing and runs nothing.
+const NO_CONTENT: &str = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+/// The path that takes questions.
+const QUESTION_PATH: &str = "/what-if";
+
+const HTML: &str = "text/html; charset=utf-8";
+
+/// What is answered, without the headers that all answers have.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    pub content_type: &'static str,
+    pub body: Bytes,
+    /// The Content-Security-Policy of a page.
+    policy: Option<String>,
+}
+
+impl Answer {
+    /// A page, with what its Content-Security-Policy allows. No other site may show it in a frame.
+    pub fn page(body: impl Into<Bytes>, policy: &str) -> Answer {
+        let policy = Some(format!("{policy}; frame-ancestors 'none'"));
+        Answer { content_type: HTML, body: body.into(), policy }
+    }
+
+    /// A part of a page.
+    pub fn html(body: impl Into<Bytes>) -> Answer {
+        Answer { content_type: HTML, body: body.into(), policy: None }
+    }
+
+    /// Data for the script of the pages.
+    pub fn json(body: impl Into<Bytes>) -> Answer {
+        Answer { content_type: "application/json", body: body.into(), policy: None }
+    }
+}
+
+/// The parameters of a request, decoded.
+#[derive(Debug)]
+pub struct Query(Vec<(String, String)>);
+
+impl Query {
+    fn of(text: &str) -> Query {
+        let decode =
+            |part: &str| percent_decode_str(part).decode_utf8().ok().map(std::borrow::Cow::into_owned);
+        let pairs = text.split('&').filter_map(|pair| pair.split_once('='));
+        Query(pairs.filter_map(|(name, value)| Some((decode(name)?, decode(value)?))).collect())
+    }
+
+    /// The value of a parameter.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.0.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+}
+
+/// The content of the pages.
+pub trait Site: Send + Sync + 'static {
+    /// The answer for a path; `None` if there is no such page.
+    fn get(&self, path: &str, query: &Query) -> Option<Answer>;
+
+    /// A number that grows with every change of what the pages show.
+    fn revision(&self) -> watch::Receiver<u64>;
+
+    /// What changed after that revision.
+    fn changes_since(&self, revision: u64) -> Answer;
+
+    /// Answers a question elsewhere. The sender is dropped if a newer question took its place.
+    fn ask(&self, question: Bytes) -> oneshot::Receiver<Answer>;
+}
+
+/// A server that is bound to a port of the loopback interface.
+#[derive(Debug)]
+pub struct LoopbackServer {
+    listeners: Vec<TcpListener>,
+    port: u16,
+    sessions: Arc<Sessions>,
+}
+
+/// Makes addresses that open a session.
+#[derive(Clone, Debug)]
+pub struct StartLinks {
+    port: u16,
+    sessions: Arc<Sessions>,
+}
+
+impl StartLinks {
+    /// A new address, which opens one session.
+    pub fn issue(&self) -> anyhow::Result<String> {
+        let StartLinks { port, sessions } = self;
+        Ok(format!("http://127.0.0.1:{port}/?token={}", sessions.issue_token()?))
+    }
+}
+
+impl LoopbackServer {
+    /// Listens on a port, or on any free one if it is 0: on 127.0.0.1, and on ::1 if this machine has it.
+    pub fn bind(port: u16) -> anyhow::Result<LoopbackServer> {
+        let listener = TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, port)))
+            .with_context(|| format!("cannot listen on 127.0.0.1:{port}"))?;
+        let port = listener.local_addr()?.port();
+        let other = TcpListener::bind(SocketAddr::from((Ipv6Addr::LOCALHOST, port))).ok();
+        let listeners = std::iter::once(listener).chain(other).collect();
+        Ok(LoopbackServer { listeners, port, sessions: Arc::new(Sessions::new(port)) })
+    }
+
+    /// The maker of addresses for this server.
+    pub fn start_links(&self) -> StartLinks {
+        StartLinks { port: self.port, sessions: self.sessions.clone() }
+    }
+
+    /// Serves the site until the process is interrupted.
+    pub fn serve(self, site: Arc<dyn Site>, limits: Limits) -> anyhow::Result<()> {
+        let context = Data::new(Context {
+            hosts: Hosts::of_port(self.port),
+            sessions: self.sessions,
+            site,
+            polls: Semaphore::new(limits.polls),
+            limits,
+        });
+        let factory = move || App::new().app_data(context.clone()).default_service(web::to(handle));
+        let mut server = HttpServer::new(factory)
+            .workers(1)
+            .keep_alive(KeepAlive::Disabled)
+            .client_request_timeout(limits.head)
+            .client_disconnect_timeout(Duration::from_secs(1))
+            .max_connections(limits.connections)
+            .shutdown_timeout(1);
+        for listener in self.listeners {
+            server = server.listen(listener)?;
+        }
+        rt::System::new().block_on(server.run())?;
+        Ok(())
+    }
+}
+
+/// What requests share.
+struct Context {
+    hosts: Hosts,
+    sessions: Arc<Sessions>,
+    site: Arc<dyn Site>,
+    polls: Semaphore,
+    limits: Limits,
+}
+
+/// Answers a request.
+async fn handle(request: HttpRequest, payload: Payload, context: Data<Context>) -> HttpResponse {
+    context.respond(&request, payload).await.unwrap_or_else(|refusal| refuse(&request, refusal))
+}
+
+impl Context {
+    async fn respond(&self, request: &HttpRequest, payload: Payload) -> Result<HttpResponse, Refusal> {
+        let path = request.uri().path();
+        self.hosts.check(request.head(), path == QUESTION_PATH)?;
+        let query = Query::of(request.query_string());
+        if let Some(token) = query.get("token").filter(|_| path == "/" && request.method() == Method::GET) {
+            return self.open_session(token);
+        }
+        let cookies = request.headers().get_all(COOKIE).filter_map(|value| value.to_str().ok());
+        if !cookies.into_iter().any(|cookies| self.sessions.is_open(cookies)) {
+            return Err(NO_SESSION);
+        }
+        if request.method() == Method::POST {
+            return self.answer_question(payload).await.map(respond_with);
+        }
+        if path == "/updates" {
+            let since = query.get("since").and_then(|since| since.parse().ok()).ok_or(NOT_FOUND)?;
+            return self.wait_for_change(since).await.map(respond_with);
+        }
+        let (site, path) = (self.site.clone(), path.to_owned());
+        // A page of a large cluster takes a while to draw; meanwhile others are served.
+        let found = web::block(move || site.get(&path, &query)).await.map_err(|_error| NO_ANSWER)?;
+        found.map(respond_with).ok_or(NOT_FOUND)
+    }
+
+    /// Exchanges a token for a session, and sends the browser to an address without it.
+    fn open_session(&self, token: &str) -> Result<HttpResponse, Refusal> {
+        let cookie = self.sessions.exchange(token).ok_or(USED_TOKEN)?;
+        Ok(builder(StatusCode::SEE_OTHER)
+            .insert_header((SET_COOKIE, cookie))
+            .insert_header((LOCATION, "/"))
+            .finish())
+    }
+
+    async fn answer_question(&self, payload: Payload) -> Result<Answer, Refusal> {
+        let body = timeout(self.limits.body, payload.to_bytes_limited(MAX_BODY)).await;
+        let body =
+            body.map_err(|_error| TOO_SLOW)?.map_err(|_error| TOO_LARGE)?.map_err(|_error| BROKEN_BODY)?;
+        match timeout(self.limits.question, self.site.ask(body)).await {
+            Ok(Ok(answer)) => Ok(answer),
+            Ok(Err(_)) => Err(SUPERSEDED),
+            Err(_) => Err(NO_ANSWER),
+        }
+    }
+
+    /// Waits until something is newer than that revision, but not for long: the page asks again.
+    async fn wait_for_change(&self, since: u64) -> Result<Answer, Refusal> {
+        let _permit = self.polls.try_acquire().map_err(|_error| TOO_MANY)?;
+        let mut revision = self.site.revision();
+        // Neither the end of the wait nor that of the sender is an error: the answer says what is current.
+        _ = timeout(self.limits.poll, revision.wait_for(|current| *current > since)).await;
+        let site = self.site.clone();
+        web::block(move || site.changes_since(since)).await.map_err(|_error| NO_ANSWER)
+    }
+}
+
+const SUPERSEDED: Refusal =
+    Refusal { status: StatusCode::CONFLICT, text: "a newer question took the place of this one" };
+const NO_ANSWER: Refusal = Refusal {
+    status: StatusCode::GATEWAY_TIMEOUT,
+    text: "the answer takes more than two minutes; use the command line, or ask about fewer devices",
+};
+
+/// The beginning of every answer.
+fn builder(status: StatusCode) -> HttpResponseBuilder {
+    const OPENER: HeaderName = HeaderName::from_static("cross-origin-opener-policy");
+    const RESOURCE: HeaderName = HeaderName::from_static("cross-origin-resource-policy");
+    let mut builder = HttpResponse::build(status);
+    for (name, value) in [
+        (CACHE_CONTROL, "no-store"),
+        (CONTENT_SECURITY_POLICY, NO_CONTENT),
+        (X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (X_FRAME_OPTIONS, "DENY"),
+        (REFERRER_POLICY, "no-referrer"),
+        (OPENER, "same-origin"),
+        (RESOURCE, "same-origin"),
+    ] {
+        builder.insert_header((name, value));
+    }
+    builder
+}
+
+fn respond_with(answer: Answer) -> HttpResponse {
+    let mut builder = builder(StatusCode::OK);
+    if let Some(policy) = answer.policy {
+        builder.insert_header((CONTENT_SECURITY_POLICY, policy));
+    }
+    builder.insert_header((CONTENT_TYPE, answer.content_type)).body(answer.body)
+}
+
+/// A refusal in words. A browser that navigates gets a small page, because plain text has no language and no title.
+fn refuse(request: &HttpRequest, refusal: Refusal) -> HttpResponse<BoxBody> {
+    let mut builder = builder(refusal.status);
+    if refusal.status == StatusCode::METHOD_NOT_ALLOWED {
+        builder.insert_header((ALLOW, "GET, HEAD"));
+    }
+    let is_page =
+        request.headers().get(ACCEPT).is_some_and(|accept| accept.as_bytes().starts_with(b"text/html"));
+    let text = refusal.text;
+    if !is_page {
+        return builder.insert_header((CONTENT_TYPE, "text/plain; charset=utf-8")).body(format!("{text}\n"));
+    }
+    let page = format!(
+        "<!doctype html><html lang=en><meta charset=utf-8><title>Tollgate</title><h1>Tollgate</h1><p>{text}</p></html>\n"
+    );
+    builder.insert_header((CONTENT_TYPE, HTML)).body(page)
+}

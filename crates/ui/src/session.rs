@@ -1,0 +1,115 @@
+//! Tokens, each of which opens one session, and the sessions.
+//!
+//! A token is in an address, so it ends up in the history of a browser and on a screen. It is therefore of use only once.
+//! The secret of the session is in a cookie that scripts cannot read.
+//!
+//! Invariant: a secret is 256 random bits, and comparing one with a guess takes the same time for every guess.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+
+/// Sessions that are kept, and tokens that wait for their first use. The oldest ones end first.
+const MAX_SECRETS: usize = 16;
+
+/// The tokens and sessions of a server.
+#[derive(Debug)]
+pub(crate) struct Sessions {
+    cookie: String,
+    secrets: Mutex<Secrets>,
+}
+
+#[derive(Default, Debug)]
+struct Secrets {
+    tokens: Vec<String>,
+    sessions: Vec<String>,
+}
+
+impl Sessions {
+    /// No sessions yet. Cookies do not distinguish ports, so the name of the cookie does.
+    pub(crate) fn new(port: u16) -> Sessions {
+        Sessions { cookie: format!("tollgate-{port}"), secrets: Mutex::default() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Secrets> {
+        self.secrets.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A new token.
+    pub(crate) fn issue_token(&self) -> anyhow::Result<String> {
+        let token = random_secret()?;
+        add(&mut self.lock().tokens, token.clone());
+        Ok(token)
+    }
+
+    /// Opens a session for a token, which is of no use afterwards. Returns the value of `Set-Cookie`; `None` if the token
+    /// is unknown or was used.
+    pub(crate) fn exchange(&self, token: &str) -> Option<String> {
+        let session = random_secret().ok()?;
+        let mut secrets = self.lock();
+        let place = secrets.tokens.iter().position(|known| is_same(known, token))?;
+        secrets.tokens.swap_remove(place);
+        add(&mut secrets.sessions, session.clone());
+        Some(format!("{}={session}; Path=/; HttpOnly; SameSite=Strict", self.cookie))
+    }
+
+    /// True if the cookies of a request contain a session.
+    pub(crate) fn is_open(&self, cookies: &str) -> bool {
+        let prefix = format!("{}=", self.cookie);
+        let mut values = cookies.split("; ").filter_map(|cookie| cookie.strip_prefix(prefix.as_str()));
+        let secrets = self.lock();
+        values.any(|value| secrets.sessions.iter().any(|known| is_same(known, value)))
+    }
+}
+
+fn add(secrets: &mut Vec<String>, secret: String) {
+    if secrets.len() >= MAX_SECRETS {
+        secrets.remove(0);
+    }
+    secrets.push(secret);
+}
+
+fn random_secret() -> anyhow::Result<String> {
+    let mut bytes = [0; 32];
+    getrandom::fill(&mut bytes).map_err(|error| anyhow::anyhow!("cannot get random numbers: {error}"))?;
+    Ok(URL_SAFE_NO_PAD.encode(bytes))
+}
+
+/// Whether two texts are the same, in a time that depends only on their lengths.
+fn is_same(known: &str, guess: &str) -> bool {
+    let differences = known.bytes().zip(guess.bytes()).fold(0, |found, (left, right)| found | (left ^ right));
+    known.len() == guess.len() && differences == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{MAX_SECRETS, Sessions};
+
+    #[test]
+    fn a_token_opens_one_session() {
+        let sessions = Sessions::new(8000);
+        let token = sessions.issue_token().unwrap();
+        assert_eq!(token.len(), 43);
+        assert_eq!(sessions.exchange(""), None);
+        assert_eq!(sessions.exchange(&token[..42]), None);
+        let cookie = sessions.exchange(&token).unwrap();
+        assert_eq!(sessions.exchange(&token), None, "once");
+        let (pair, flags) = cookie.split_once("; ").unwrap();
+        assert_eq!(flags, "Path=/; HttpOnly; SameSite=Strict");
+        assert!(sessions.is_open(pair));
+        assert!(sessions.is_open(&format!("other=1; {pair}; more=2")));
+        assert!(!sessions.is_open("tollgate-8000="));
+        assert!(!sessions.is_open(&format!("tollgate-8000={token}")), "the token is not the session");
+        assert!(!sessions.is_open(&pair.replace("tollgate-8000", "tollgate-8001")));
+    }
+
+    #[test]
+    fn the_oldest_secrets_end_first() {
+        let sessions = Sessions::new(1);
+        let first = sessions.issue_token().unwrap();
+        let others: Vec<_> = (0..MAX_SECRETS).map(|_| sessions.issue_token().unwrap()).collect();
+        assert_eq!(sessions.exchange(&first), None);
+        assert!(others.iter().all(|token| sessions.exchange(token).is_some()));
+    }
+}

@@ -1,0 +1,195 @@
+//! The page "What if": what is asked, and how an answer is drawn.
+
+use maud::{Markup, PreEscaped, Render, html};
+use serde::Serialize;
+use tollgate_picture::Text;
+
+use crate::server::Answer;
+
+/// A problem of a rule.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Finding {
+    pub line: usize,
+    pub column: usize,
+    /// The rule cannot be applied because of it.
+    pub is_error: bool,
+    pub message: String,
+    /// The rule of Tollgate that reports it, and the address of its page.
+    pub rule: Option<(&'static str, String)>,
+}
+
+/// The answer to a question, as the commands give it.
+#[derive(Clone, Default, Debug)]
+pub struct WhatIf {
+    /// When the state was read that the answer is about.
+    pub taken: String,
+    /// The rule that was asked about, as YAML.
+    pub rule: String,
+    pub findings: Vec<Finding>,
+    /// Why there is no answer, or only a part of one.
+    pub errors: Vec<String>,
+    pub notes: Vec<String>,
+    /// The report of `impact -o html`, as a part of a page.
+    pub impact: String,
+    /// The report of `forecast -o html`, as a part of a page.
+    pub forecast: String,
+    /// The report of `drain --dry-run -o html`, as a part of a page; empty if no drain does the same.
+    pub plan: String,
+    /// Commands to copy, each with what it does.
+    pub commands: Vec<(&'static str, String)>,
+}
+
+/// The answer as the script of the page reads it.
+#[derive(Serialize)]
+struct DrawnAnswer<'a> {
+    html: String,
+    rule: &'a str,
+    taken: &'a str,
+}
+
+impl WhatIf {
+    /// Draws the answer.
+    pub fn draw(&self) -> Answer {
+        let drawn = DrawnAnswer { html: self.html().into_string(), rule: &self.rule, taken: &self.taken };
+        Answer::json(serde_json::to_string(&drawn).unwrap_or_default())
+    }
+
+    fn html(&self) -> Markup {
+        html! {
+            @for error in &self.errors { p.error { strong { "Error: " } (Text::from(error.as_str())) } }
+            (findings(&self.findings))
+            (part("impact", "Who goes, and when", &self.impact))
+            (part("forecast", "Where they go, and what is left", &self.forecast))
+            (part("plan", "Or drain the devices: evictions in waves, as PodDisruptionBudgets and free devices allow", &self.plan))
+            @if !self.notes.is_empty() {
+                section { h2 { "Notes" } ul.notes { @for note in &self.notes { li { (Text::from(note.as_str())) } } } }
+            }
+            @if !self.rule.is_empty() {
+                section {
+                    h2 { "The rule" }
+                    p { "Save it as " code { "rule.yaml" } ". " button.copy type="button" data-copy="rule" { "Copy the rule" }
+                        " " button type="button" id="edit" { "Edit the rule" } }
+                    pre tabindex="0" aria-label="The rule as YAML" { code id="rule" { (Lines(&self.rule)) } }
+                }
+            }
+            @if !self.commands.is_empty() {
+                section {
+                    h2 { "Commands" }
+                    dl.commands {
+                        @for (index, (what, command)) in self.commands.iter().enumerate() {
+                            dt { (what) }
+                            dd {
+                                code id={ "command-" (index) } { (Text::from(command.as_str())) }
+                                " " button.copy type="button" data-copy={ "command-" (index) }
+                                    aria-label={ "Copy the command: " (what) } { "Copy" }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Text of several lines: each line is shown as a text, and the breaks stay.
+struct Lines<'a>(&'a str);
+
+impl Render for Lines<'_> {
+    fn render(&self) -> Markup {
+        html! { @for line in self.0.split_inclusive('\n') { (Text::from(line.trim_end_matches('\n'))) "\n" } }
+    }
+}
+
+/// A part of the answer that can be folded.
+fn part(id: &str, title: &str, drawn: &str) -> Markup {
+    html! {
+        @if !drawn.is_empty() {
+            details.part id=(id) open {
+                summary { h2 { (title) } }
+                (PreEscaped(drawn))
+            }
+        }
+    }
+}
+
+fn findings(findings: &[Finding]) -> Markup {
+    if findings.is_empty() {
+        return html! {};
+    }
+    html! {
+        section.findings {
+            h2 { "Problems of the rule" }
+            ul {
+                @for finding in findings {
+                    li {
+                        button type="button" data-line=(finding.line) data-column=(finding.column) {
+                            "line " (finding.line) ", column " (finding.column)
+                        }
+                        " " strong.(if finding.is_error { "warn" } else { "hint" }) { (if finding.is_error { "error" } else { "warning" }) } ": "
+                        (Text::from(finding.message.as_str()))
+                        @if let Some((rule, address)) = &finding.rule {
+                            " (" a href=(address) rel="noreferrer noopener" target="_blank" { (rule) } ")"
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The page: what to ask, the answer, and the map to pick devices on.
+pub(crate) fn body(map: &Markup) -> Markup {
+    html! {
+        section.ask {
+            h2 { "What is tainted" }
+            form id="ask" {
+                fieldset {
+                    legend { "Ask about" }
+                    label { input type="radio" name="about" value="devices" checked; " devices that I pick on the map" }
+                    label { input type="radio" name="about" value="rule"; " a rule that I write" }
+                }
+                div id="about-devices" {
+                    p id="picked-hint" {
+                        "Pick devices on the map: click them, or choose with the arrow keys and press Enter. Click the name "
+                        "of a node to pick all of its devices."
+                    }
+                    ul.picked id="picked" aria-label="Picked devices" {}
+                    p.row {
+                        label for="target" { "Or type a target" }
+                        input.filter id="target" autocomplete="off" spellcheck="false" placeholder="DRIVER/POOL/DEVICE or node/NAME";
+                        button type="button" id="add" { "Add" }
+                    }
+                    p.row {
+                        label for="effect" { "Effect" }
+                        select id="effect" {
+                            option value="NoExecute" { "NoExecute: evict pods" }
+                            option value="NoSchedule" { "NoSchedule: keep new pods off" }
+                            option value="None" { "None: only mark" }
+                        }
+                        button type="button" id="clear" { "Clear" }
+                    }
+                }
+                div id="about-rule" hidden {
+                    label for="yaml" { "DeviceTaintRules or ResourceSlices, as YAML" }
+                    textarea id="yaml" rows="14" spellcheck="false" autocapitalize="off" autocomplete="off"
+                        placeholder=(EXAMPLE) {}
+                }
+                p.row { button.primary type="submit" { "Show what happens" } " " span id="progress" role="status" {} }
+            }
+        }
+        section id="pick" { h2 { "Pick devices" } (map) }
+        div id="answer" {}
+    }
+}
+
+const EXAMPLE: &str = "apiVersion: resource.k8s.io/v1beta2
+kind: DeviceTaintRule
+metadata:
+  name: maintenance
+spec:
+  deviceSelector:
+    driver: gpu.example.com
+    pool: node-1
+  taint:
+    key: example.com/maintenance
+    effect: NoExecute";

@@ -1,0 +1,28 @@
+//! A CEL expression: parsed, type-checked and priced in every environment, and evaluated on a device if the scheduler
+//! would. The same expression always has the same outcome.
+
+use tollgate_cel::evaluate::{
+    AttributeValue, BEHAVIOUR_V1_34, BEHAVIOUR_V1_36, BEHAVIOUR_V1_37, Device, Program,
+};
+use tollgate_cel::{ADMISSION_POLICY, POLICY, Target, V1_33, V1_34, V1_35, V1_36, V1_37, check};
+
+/// The input is the expression.
+pub(crate) fn run(data: &[u8]) {
+    let Ok(expression) = std::str::from_utf8(data) else { return };
+    for env in [V1_33, V1_34, V1_35, V1_36, V1_37, POLICY, ADMISSION_POLICY] {
+        let outcome = check(expression, Target::Selector, &env);
+        assert_eq!(outcome, check(expression, Target::Selector, &env));
+    }
+    let attributes = [
+        ("model", AttributeValue::String("a100")),
+        ("cores", AttributeValue::Int(64)),
+        ("ecc", AttributeValue::Bool(true)),
+        ("sdk", AttributeValue::Version("1.2.3-rc.1")),
+    ];
+    let device = Device::new("gpu.example.com", false, attributes, [("memory", "80Gi")]).expect("a device");
+    for behaviour in [BEHAVIOUR_V1_34, BEHAVIOUR_V1_36, BEHAVIOUR_V1_37] {
+        if let Ok(program) = Program::compile(expression, &behaviour) {
+            assert_eq!(program.evaluate(&device), program.evaluate(&device));
+        }
+    }
+}

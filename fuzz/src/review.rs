@@ -1,0 +1,79 @@
+//! An AdmissionReview in, a response out: the response is JSON of bounded size that repeats the UID, the answer to the
+//! same review is the same, and a patched object needs no further patch.
+
+use std::sync::{Arc, LazyLock};
+
+use tollgate_api::profile::{self, Profile};
+use tollgate_document::doc::{self, Change};
+use tollgate_engine::engine::{Review, parse_review, review_text};
+use tollgate_engine::{Attributes, Endpoint, Engine, Labels, PolicyFile, PolicySet, RuleSet, admit};
+
+const NOW: &str = "2026-11-15T03:04:05Z";
+
+/// Engines as `serve` has them: with the shipped policies, and without.
+static ENGINES: LazyLock<Vec<Engine>> = LazyLock::new(|| {
+    let policies = Arc::new(PolicySet::load(&shipped_policies(), &|_| Err(String::new())).expect("valid"));
+    let with_policies = |profile: &'static Profile| engine(profile).with_policies(Arc::clone(&policies));
+    profile::ALL.iter().flat_map(|profile| [engine(profile), with_policies(profile)]).collect()
+});
+
+fn engine(profile: &'static Profile) -> Engine {
+    let rules = RuleSet::parse("upstream,documented,lint,decoding,policy").expect("origins");
+    Engine::new(vec![profile], rules).behind_server()
+}
+
+/// The policies of `policies/`.
+#[expect(clippy::disallowed_methods, reason = "reads the shipped policies")]
+pub(crate) fn shipped_policies() -> Vec<PolicyFile> {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../policies");
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(folder).expect("a folder").flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if name.ends_with(".yaml") {
+            let text = std::fs::read_to_string(entry.path()).expect("UTF-8");
+            files.push(PolicyFile { name, text });
+        }
+    }
+    files.sort_by(|one, other| one.name.cmp(&other.name));
+    files
+}
+
+/// The first byte selects the engine; the rest is the review.
+pub(crate) fn run(data: &[u8]) {
+    let Some((&choice, review)) = data.split_first() else { return };
+    let engine = &ENGINES[usize::from(choice) % ENGINES.len()];
+    for endpoint in [Endpoint::Validate, Endpoint::Mutate] {
+        let Ok(response) = admit(engine, review, endpoint, NOW, &Labels::Unknown) else { return };
+        assert!(response.len() <= 1 << 20, "a response of {} bytes", response.len());
+        let again = admit(engine, review, endpoint, NOW, &Labels::Unknown).expect("read once");
+        assert!(response == again, "two answers to one review");
+        let text = std::str::from_utf8(&response).expect("UTF-8");
+        let response = doc::parse(text).expect("JSON");
+        let text = review_text(review);
+        let request = parse_review(&text).expect("read before");
+        let uid = request.root().get("request").get("uid");
+        if uid.kind() == doc::ValueKind::String {
+            let answered = response.root().get("response").get("uid");
+            assert_eq!(answered.text(), uid.text(), "another UID");
+        }
+    }
+    patched_object_needs_no_patch(engine, review);
+}
+
+fn patched_object_needs_no_patch(engine: &Engine, review: &[u8]) {
+    let text = review_text(review);
+    let Ok(document) = parse_review(&text) else { return };
+    let Ok(review) = Review::read(engine, document.root()) else { return };
+    let request = &review.request;
+    let attributes = Attributes::create(request.object, "", NOW);
+    let edits = engine.mutate(&attributes, Labels::Unknown).edits;
+    if edits.is_empty() {
+        return;
+    }
+    let changes: Vec<Change> = edits.iter().map(|edit| edit.change.clone()).collect();
+    let patched = doc::apply(request.object, &changes).root().to_json();
+    let patched = doc::parse(&patched).expect("a patched object is JSON");
+    let attributes = Attributes::create(patched.root(), "", "2030-01-01T00:00:00Z");
+    let edits = engine.mutate(&attributes, Labels::Unknown).edits;
+    assert!(edits.is_empty(), "the patched object is patched again: {edits:?}");
+}

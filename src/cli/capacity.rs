@@ -1,0 +1,176 @@
+//! The devices of each class before a change and after it: what pages draw as bars.
+//!
+//! After a change, the taints are in force, the claims of evicted pods are gone, and the pods of the forecast have devices
+//! where they fit. Courses differ in which devices they get, so numbers are averages over the courses.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use crate::report::record::{Json, list, record, text};
+use tollgate_api::profile::Profile;
+use tollgate_document::doc::Doc;
+use tollgate_drain::{DrainPlan, Fate};
+use tollgate_forecast::{
+    DeviceCounts, DeviceReport, DeviceState, Forecast, ObjectKind, ReportedDevice, State, report_devices,
+};
+
+/// A pod or a claim by namespace and name.
+type ObjectName<'a> = (&'a str, &'a str);
+
+/// The kinds of changes that decide which devices there are, and which are free.
+const DEVICE_KINDS: [ObjectKind; 4] =
+    [ObjectKind::DeviceTaintRule, ObjectKind::ResourceSlice, ObjectKind::DeviceClass, ObjectKind::Node];
+
+/// The classes before and after a forecast, in which these objects are applied.
+pub(super) fn after_forecast(
+    state: &State<'_>,
+    changes: &[Doc<'_>],
+    forecast: &Forecast,
+    profile: &Profile,
+) -> String {
+    let before = report_devices(state, profile);
+    let evicted = forecast.evicted.iter().map(|pod| (pod.namespace.as_str(), pod.name.as_str())).collect();
+    let mut later = state.clone();
+    for change in changes.iter().map(Doc::root) {
+        let kind = ObjectKind::of(change.get("apiVersion").str(), change.get("kind").str());
+        if kind.is_some_and(|kind| DEVICE_KINDS.contains(&kind)) {
+            later.add(change);
+        }
+    }
+    let released = released_claims(&before, &evicted);
+    later.retain(ObjectKind::ResourceClaim, |claim| !released.contains(&(claim.namespace(), claim.name())));
+    let after = report_devices(&later, profile);
+    let mut counts = after.class_counts();
+    for (count, taken) in counts.iter_mut().zip(taken_by_pods(&after, forecast)) {
+        count.allocated += rounded(taken.allocated);
+        count.free = count.free.saturating_sub(rounded(taken.free));
+    }
+    changes_text(&counts_by_name(&before, before.class_counts()), &counts_by_name(&after, counts))
+}
+
+/// The classes before and after a drain: its devices are closed, and each pod that moves has as many devices elsewhere.
+pub(super) fn after_drain(state: &State<'_>, plan: &DrainPlan, profile: &Profile) -> String {
+    let before = report_devices(state, profile);
+    let closed: BTreeSet<_> =
+        plan.devices.iter().map(|id| (id.driver.as_str(), id.pool.as_str(), id.device.as_str())).collect();
+    let moving = plan.pods.iter().filter_map(|pod| match &pod.fate {
+        Fate::Moves { nodes, .. } => Some(((pod.namespace.as_str(), pod.name.as_str()), !nodes.is_empty())),
+        Fate::Stays { .. } => None,
+    });
+    let moving: BTreeMap<ObjectName<'_>, bool> = moving.collect();
+    let mut after = before.class_counts();
+    for device in &before.devices {
+        let is_closed = closed.contains(&(device.driver, device.pool, device.device));
+        let pods: Vec<_> = device.holders.iter().filter(|holder| !holder.admin_access).collect();
+        let moves = |holder: &&tollgate_forecast::Holder<'_>| {
+            holder.pod.and_then(|pod| moving.get(&(holder.namespace, pod)).copied())
+        };
+        let leaves = device.is(DeviceState::Allocated) && pods.iter().all(|holder| moves(holder).is_some());
+        let has_replacement = leaves && pods.iter().any(|holder| moves(holder) == Some(true));
+        let stays_usable = !is_closed && !device.is(DeviceState::Tainted) && !device.is(DeviceState::Blocked);
+        for class in &device.classes {
+            let Some(count) = after.get_mut(*class) else { continue };
+            if is_closed && device.is(DeviceState::Free) {
+                count.free = count.free.saturating_sub(1);
+            }
+            if is_closed && !device.is(DeviceState::Tainted) {
+                count.tainted += 1;
+            }
+            if leaves {
+                count.allocated = count.allocated.saturating_sub(1);
+                count.free += usize::from(stays_usable);
+            }
+            if has_replacement {
+                count.allocated += 1;
+                count.free = count.free.saturating_sub(1);
+            }
+        }
+    }
+    changes_text(&counts_by_name(&before, before.class_counts()), &counts_by_name(&before, after))
+}
+
+/// The claims that nobody uses once these pods are gone.
+fn released_claims<'d>(
+    report: &DeviceReport<'d>,
+    evicted: &BTreeSet<ObjectName<'_>>,
+) -> BTreeSet<ObjectName<'d>> {
+    let (mut released, mut kept) = (BTreeSet::new(), BTreeSet::new());
+    for holder in report.devices.iter().flat_map(|device| &device.holders) {
+        let is_evicted = holder.pod.is_some_and(|pod| evicted.contains(&(holder.namespace, pod)));
+        let claims = if is_evicted { &mut released } else { &mut kept };
+        claims.insert((holder.namespace, holder.claim));
+    }
+    &released - &kept
+}
+
+/// Devices of a class that pods get, on average.
+#[derive(Clone, Copy, Default)]
+struct Taken {
+    /// Devices that are not shared.
+    allocated: f64,
+    /// Devices that are free otherwise.
+    free: f64,
+}
+
+/// What the pods of a forecast get of each class of a report.
+fn taken_by_pods(report: &DeviceReport<'_>, forecast: &Forecast) -> Vec<Taken> {
+    let devices: HashMap<(&str, &str, &str), &ReportedDevice<'_>> =
+        report.devices.iter().map(|device| ((device.driver, device.pool, device.device), device)).collect();
+    let mut taken = vec![Taken::default(); report.classes.len()];
+    for pod in &forecast.pods {
+        let listed: u32 = pod.placements.iter().map(|placement| placement.courses).sum();
+        for placement in &pod.placements {
+            // Placements that are not listed are like the others.
+            let share = f64::from(placement.courses) / f64::from(listed.max(1)) * f64::from(pod.fits)
+                / f64::from(forecast.samples.max(1));
+            for placed in placement.place.claims.iter().flat_map(|claim| &claim.devices) {
+                let key = (placed.driver.as_str(), placed.pool.as_str(), placed.device.as_str());
+                let Some(device) = devices.get(&key) else { continue };
+                for class in &device.classes {
+                    let Some(taken) = taken.get_mut(*class) else { continue };
+                    taken.allocated += if placed.consumed_capacity.is_none() { share } else { 0.0 };
+                    taken.free += if device.is(DeviceState::Free) { share } else { 0.0 };
+                }
+            }
+        }
+    }
+    taken
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a number of devices, which is never negative"
+)]
+fn rounded(number: f64) -> usize {
+    number.round() as usize
+}
+
+fn counts_by_name<'d>(
+    report: &DeviceReport<'d>,
+    counts: Vec<DeviceCounts>,
+) -> BTreeMap<&'d str, DeviceCounts> {
+    report.classes.iter().map(|class| class.name).zip(counts).collect()
+}
+
+/// The classes that have devices, as JSON.
+fn changes_text(before: &BTreeMap<&str, DeviceCounts>, after: &BTreeMap<&str, DeviceCounts>) -> String {
+    let names: BTreeSet<&&str> = before.keys().chain(after.keys()).collect();
+    let changes = names.into_iter().filter_map(|name| {
+        let of = |counts: &BTreeMap<&str, DeviceCounts>| counts.get(*name).copied().unwrap_or_default();
+        let (before, after) = (of(before), of(after));
+        (before.total + after.total > 0)
+            .then(|| record! { "before": class_record(name, before), "after": class_record(name, after) })
+    });
+    text(&list(changes))
+}
+
+fn class_record(name: &str, counts: DeviceCounts) -> Json {
+    record! {
+        "name": name,
+        "total": counts.total,
+        "allocated": counts.allocated,
+        "tainted": counts.tainted,
+        "blocked": counts.blocked,
+        "free": counts.free,
+    }
+}

@@ -1,0 +1,63 @@
+//! A session whose messages come from a fuzzer. Everything happens on one thread, so that an input always does the same.
+#![allow(clippy::expect_used, clippy::panic, reason = "a fuzz target fails by a panic")]
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use clap::{Args as _, FromArgMatches as _};
+
+use super::Arguments;
+use super::frame::{Frame, FrameReader};
+use super::judge::{JudgeSource, Judges};
+use super::message::{ErrorCode, Message, NotHandled};
+use super::session::{Next, Session};
+use super::worker::CheckQueue;
+
+/// Plays the messages of an editor: every message is handled without an internal error, and what is sent back can be
+/// read by an editor.
+pub(in crate::cli) fn play(data: &[u8]) {
+    let command = Arguments::augment_args(clap::Command::new("lsp"));
+    let matches = command.try_get_matches_from(["lsp", "--no-config"]).expect("valid flags");
+    let Arguments { namespaces, config, engine, stdio: _ } =
+        Arguments::from_arg_matches(&matches).expect("valid flags");
+    let source = JudgeSource { flags: &engine, namespaces: namespaces.as_ref(), config: &config };
+    let judges = Judges::new(source).unwrap_or_else(|_| panic!("the default rules"));
+    let queue = Arc::new(CheckQueue::default());
+    let mut output = Vec::new();
+    let mut session = Session::new(&mut output, judges, Arc::clone(&queue));
+    let mut frames = FrameReader::new(data);
+    let mut cancelled = BTreeSet::new();
+    while let Ok(Some(frame)) = frames.next() {
+        let message = match frame {
+            Frame::Bad(reason) => {
+                session.bad_input(None, ErrorCode::ParseError, &reason).expect("memory");
+                continue;
+            }
+            Frame::Body(body) => Message::read(body),
+        };
+        match message {
+            Ok(message) => {
+                if session.handle(&message, &mut cancelled).expect("memory") == Next::Exit {
+                    break;
+                }
+            }
+            Err(NotHandled::Response) => {}
+            Err(NotHandled::Bad { id, code, message }) => {
+                session.bad_input(id.as_deref(), code, &message).expect("memory");
+            }
+        }
+        while let Some(checked) = queue.check_next() {
+            assert!(checked.problems.is_some(), "checking panicked");
+            session.publish_checked(checked).expect("memory");
+        }
+    }
+    drop(session);
+    let mut sent = FrameReader::new(output.as_slice());
+    while let Some(frame) = sent.next().expect("memory") {
+        let Frame::Body(body) = frame else { panic!("a frame that cannot be read") };
+        let text = String::from_utf8(body).expect("UTF-8");
+        let message = tollgate_document::doc::parse(&text).expect("JSON");
+        let code = message.root().get("error").get("code");
+        assert_ne!(code.int(), Some(-32603), "an internal error: {text}");
+    }
+}

@@ -1,0 +1,192 @@
+//! `tollgate mcp`: a read-only server of the Model Context Protocol on stdin and stdout, for programs that ask before they
+//! act.
+//!
+//! The protocol is that of the SDK; the streams are ours (`stdio`), and so are the limits. Each call runs a command of this
+//! program in a process of its own (`run`), so an answer is the command's own JSON (`result`). Which files and which
+//! cluster are read is settled when the server starts.
+//!
+//! Invariant: no call and no flag changes anything, a call cannot name files or clusters, and no message, call or command
+//! ends the server.
+
+mod result;
+mod run;
+mod stdio;
+mod tools;
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ErrorData, Implementation,
+    ListToolsResult, PaginatedRequestParams, ServerCapabilities, ServerConfig,
+};
+use rmcp::service::{RequestContext, serve_directly};
+use rmcp::{RoleServer, ServerHandler};
+
+use super::console::Console;
+use super::outcome::{Failure, Tally};
+use super::shared::{ContextArgs, PolicyArgs};
+use super::units::parse_duration;
+use run::Runner;
+use stdio::StdioTransport;
+use tools::{OfferedTool, Setting, Settings};
+
+/// Run an MCP server, which programs and AI assistants ask about manifests, devices and drains
+///
+/// Implements the Model Context Protocol on stdin and stdout; clients start this command. All tools are read-only. The tools
+/// devices, impact, forecast and drain_plan require --state or --context, and policy_check requires --policy.
+#[derive(Debug, clap::Args)]
+pub(super) struct Arguments {
+    /// File or folder with the cluster state; can be repeated
+    #[arg(long, value_name = "DUMP", env = "TOLLGATE_STATE")]
+    state: Vec<PathBuf>,
+
+    /// Treat the dump as complete: if it contains no objects of a kind, assume that the cluster has none
+    #[arg(long, hide_short_help = true)]
+    assume_complete: bool,
+
+    #[command(flatten)]
+    context: ContextArgs,
+
+    #[command(flatten)]
+    policies: PolicyArgs,
+
+    /// YAML or JSON file with Namespace objects
+    #[arg(long, value_name = "FILE", env = "TOLLGATE_NAMESPACES")]
+    namespaces: Option<PathBuf>,
+
+    /// Maximum time for a call
+    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = parse_duration)]
+    timeout: Duration,
+}
+
+impl Arguments {
+    pub(super) fn run(&self, _: &mut Console) -> Result<Tally, Failure> {
+        let server = Server::new(self.settings()?, self.timeout)?;
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let (transport, writer) = StdioTransport::open();
+        let ended = runtime.block_on(async { serve_directly(server, transport, None).waiting().await });
+        // Commands that still run are killed; answers that are ready are written.
+        drop(runtime);
+        let written = writer.join();
+        match (ended, written) {
+            (Ok(_), Ok(())) => Ok(Tally::default()),
+            _ => Err(Failure::Internal(anyhow::anyhow!("the session ended with an internal error"))),
+        }
+    }
+
+    /// The flags that commands get.
+    fn settings(&self) -> Result<Settings, Failure> {
+        let mut settings = Vec::new();
+        let mut add = |setting: Setting, flag: &str, path: &Path| {
+            let mut text = OsString::from(flag);
+            text.push("=");
+            text.push(path);
+            settings.push((setting, text));
+        };
+        if self.state.iter().any(|path| path.as_os_str() == "-") {
+            return Err(Failure::Usage("--state: stdin is used for the protocol; specify a file".to_owned()));
+        }
+        self.state.iter().for_each(|path| add(Setting::State, "--state", path));
+        self.policies.paths.iter().for_each(|path| add(Setting::Policies, "--policy", path));
+        self.namespaces.iter().for_each(|path| add(Setting::Namespaces, "--namespaces", path));
+        let context = self.context.flags().into_iter().map(|flag| (Setting::Context, flag));
+        if self.state.is_empty() {
+            settings.extend(context);
+        } else if self.context.is_named() {
+            return Err(Failure::Usage("--state and --context cannot be used together".to_owned()));
+        }
+        if self.assume_complete {
+            settings.push((Setting::Completeness, "--assume-complete".into()));
+        }
+        Ok(Settings(settings))
+    }
+}
+
+/// The tools, and what runs their commands.
+struct Server {
+    tools: Vec<OfferedTool>,
+    settings: Settings,
+    runner: Runner,
+}
+
+impl Server {
+    fn new(settings: Settings, timeout: Duration) -> Result<Server, Failure> {
+        let is_offered = |needs: Option<Setting>| needs.is_none_or(|setting| settings.has(setting));
+        let tools = tools::ALL.iter().filter(|spec| is_offered(spec.needs)).map(OfferedTool::new);
+        Ok(Server { tools: tools.collect::<Result<_, _>>()?, runner: Runner::new(timeout)?, settings })
+    }
+
+    /// What a client should know.
+    fn instructions(&self) -> String {
+        let mut text = format!(
+            "Tollgate checks and forecasts Kubernetes device taints and tolerations (dynamic resource allocation). All \
+             tools are read-only. In each result, `results` is the output of the command, `notes` are its messages, and \
+             `omitted` lists what was left out because the result was too large. {}",
+            result::NOTICE
+        );
+        if !self.settings.has(Setting::State) {
+            text.push_str(
+                " The server was started without --state and --context, so it has no tools for devices, impact, \
+                 forecasts and drains.",
+            );
+        }
+        if !self.settings.has(Setting::Policies) {
+            text.push_str(" The server was started without --policy, so it cannot check policies.");
+        }
+        text
+    }
+}
+
+impl ServerHandler for Server {
+    fn get_info(&self) -> ServerConfig {
+        ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
+            .with_server_info(Implementation::new("tollgate", env!("CARGO_PKG_VERSION")))
+            .with_instructions(self.instructions())
+    }
+
+    async fn list_tools(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        Ok(ListToolsResult::with_all_items(self.tools.iter().map(|offered| offered.tool.clone()).collect()))
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let Some(offered) = self.tools.iter().find(|offered| offered.spec.name == request.name) else {
+            return Err(ErrorData::invalid_params("unknown tool; use one that tools/list returns", None));
+        };
+        let spec = offered.spec;
+        let answer = match offered.invocation(request.arguments.unwrap_or_default(), &self.settings) {
+            Err(message) => Err(message),
+            Ok(invocation) => {
+                let output = tokio::select! {
+                    output = self.runner.run(invocation) => output,
+                    // Nobody gets this answer.
+                    () = context.ct.cancelled() => Err("cancelled".to_owned()),
+                };
+                output.and_then(|output| result::answer(&output, spec.writes_json(), spec.narrow))
+            }
+        };
+        let result = match answer {
+            Err(message) => {
+                CallToolResult::error([message.as_str(), result::NOTICE].map(ContentBlock::text).to_vec())
+            }
+            Ok(text) => match serde_json::from_str(&text) {
+                Ok(structured) => {
+                    let mut result = CallToolResult::success(vec![ContentBlock::text(text)]);
+                    result.structured_content = Some(structured);
+                    result
+                }
+                Err(error) => CallToolResult::error(vec![ContentBlock::text(error.to_string())]),
+            },
+        };
+        Ok(result.into())
+    }
+}

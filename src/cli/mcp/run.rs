@@ -1,0 +1,84 @@
+//! Runs the command of a call in a process of its own: the time limit, a cancelled call and a crash end that process and
+//! nothing else, and its memory is gone with it.
+
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::process::Command;
+use tokio::sync::Semaphore;
+
+use super::result::CommandOutput;
+use super::tools::Invocation;
+
+/// Commands that run at the same time; further calls wait.
+const MAX_RUNNING: usize = 2;
+/// Bytes of stdout and stderr that are read.
+const MAX_STDOUT: usize = 64 << 20;
+const MAX_STDERR: usize = 256 << 10;
+
+/// What runs commands.
+pub(super) struct Runner {
+    program: PathBuf,
+    timeout: Duration,
+    running: Semaphore,
+}
+
+impl Runner {
+    /// Runs this program again, at most so long.
+    pub(super) fn new(timeout: Duration) -> std::io::Result<Runner> {
+        Ok(Runner { program: std::env::current_exe()?, timeout, running: Semaphore::new(MAX_RUNNING) })
+    }
+
+    /// Runs a command. If the returned future is dropped, the command is killed.
+    pub(super) async fn run(&self, invocation: Invocation) -> Result<CommandOutput, String> {
+        let _permit = self.running.acquire().await.map_err(|_closed| "the server is stopping".to_owned())?;
+        let seconds = self.timeout.as_secs_f32();
+        match tokio::time::timeout(self.timeout, self.run_to_end(invocation)).await {
+            Ok(output) => output,
+            Err(_) => Err(format!(
+                "stopped after {seconds} s; ask for less, or start the server with a larger --timeout"
+            )),
+        }
+    }
+
+    async fn run_to_end(&self, invocation: Invocation) -> Result<CommandOutput, String> {
+        let cannot = |error: std::io::Error| format!("cannot run the command: {error}");
+        let mut child = Command::new(&self.program)
+            .args(&invocation.arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .map_err(cannot)?;
+        let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        let feed = async {
+            if let Some(mut stdin) = stdin {
+                // A command that does not read its input to the end says why.
+                _ = stdin.write_all(invocation.stdin.unwrap_or_default().as_bytes()).await;
+            }
+        };
+        let ((), stdout, stderr) = tokio::join!(feed, read(stdout, MAX_STDOUT), read(stderr, MAX_STDERR));
+        let ((stdout, is_whole), (stderr, _)) = (stdout.map_err(cannot)?, stderr.map_err(cannot)?);
+        if !is_whole {
+            return Err(format!("the output is larger than {} MiB; ask for less", MAX_STDOUT >> 20));
+        }
+        let status = child.wait().await.map_err(cannot)?;
+        match status.code() {
+            Some(4) | None => Err(format!("internal error ({status}); please report it\n{stderr}")),
+            Some(exit_code) => Ok(CommandOutput { exit_code, stdout, stderr }),
+        }
+    }
+}
+
+/// Reads a stream to its end, and true; or its first bytes, and false. Of a longer stream the rest is not read.
+async fn read(stream: Option<impl AsyncRead + Unpin>, limit: usize) -> std::io::Result<(String, bool)> {
+    let mut bytes = Vec::new();
+    let Some(stream) = stream else { return Ok((String::new(), true)) };
+    let most = u64::try_from(limit).unwrap_or(u64::MAX).saturating_add(1);
+    stream.take(most).read_to_end(&mut bytes).await?;
+    let is_whole = bytes.len() <= limit;
+    Ok((String::from_utf8_lossy(&bytes).into_owned(), is_whole))
+}

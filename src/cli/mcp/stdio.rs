@@ -1,0 +1,291 @@
+//! Messages on stdin and stdout, one per line, as the SDK wants them.
+//!
+//! The SDK's own transport drops a line that is too long without an answer, does not say which request a malformed message
+//! was, and takes any number of requests at a time.
+//!
+//! Invariant: whatever arrives, memory has a limit, nothing but messages is written, and only the end of stdin or a closed
+//! stdout ends the session.
+
+use std::collections::HashMap;
+use std::io::{self, BufRead, Write as _};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use rmcp::RoleServer;
+use rmcp::model::{ClientNotification, ErrorCode, ErrorData, JsonRpcMessage, RequestId};
+use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
+use rmcp::transport::Transport;
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+use super::super::console::Console;
+
+/// Bytes of a message.
+pub(super) const MAX_MESSAGE: usize = 4 << 20;
+/// Requests at a time, and the bytes of their messages.
+const MAX_REQUESTS: usize = 64;
+const MAX_REQUEST_BYTES: usize = 8 << 20;
+/// Bytes of the ID of a request.
+const MAX_ID: usize = 256;
+/// Messages between this and the threads that read and write.
+const MAX_QUEUED: usize = 4;
+/// How long requests may still take at the end of the input. Clients wait about twice as long before they kill.
+const GRACE: Duration = Duration::from_secs(1);
+/// Error code of a server that has enough to do, from the range for servers.
+const BUSY: ErrorCode = ErrorCode(-32000);
+
+type Received = RxJsonRpcMessage<RoleServer>;
+type Sent = TxJsonRpcMessage<RoleServer>;
+
+/// A line of the input.
+#[derive(Debug, PartialEq, Eq)]
+enum Line {
+    Whole(Vec<u8>),
+    TooLong,
+}
+
+/// The messages of the client, and those to it.
+pub(super) struct StdioTransport {
+    lines: mpsc::Receiver<Line>,
+    out: mpsc::Sender<String>,
+    /// An answer that has to be written before anything else is read.
+    reply: Option<String>,
+    requests: Requests,
+    /// When to stop waiting for requests, once the input has ended.
+    deadline: Option<Instant>,
+}
+
+/// The requests that are not answered yet, with the bytes of their messages.
+#[derive(Clone, Default)]
+struct Requests(Arc<Mutex<HashMap<RequestId, usize>>>);
+
+impl Requests {
+    fn lock(&self) -> MutexGuard<'_, HashMap<RequestId, usize>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds a request, unless there are too many or there is one with this ID.
+    fn add(&self, id: &RequestId, bytes: usize) -> Result<(), ErrorData> {
+        let mut requests = self.lock();
+        let invalid = |message: &'static str| Err(ErrorData::invalid_request(message, None));
+        if matches!(id, RequestId::String(text) if text.len() > MAX_ID) {
+            return invalid("the ID of a request can have at most 256 bytes");
+        }
+        if requests.contains_key(id) {
+            return invalid("a request with this ID is running");
+        }
+        if requests.len() >= MAX_REQUESTS || requests.values().sum::<usize>() + bytes > MAX_REQUEST_BYTES {
+            return Err(ErrorData::new(BUSY, "too many requests at a time; wait for answers", None));
+        }
+        requests.insert(id.clone(), bytes);
+        Ok(())
+    }
+}
+
+impl StdioTransport {
+    /// The streams of this process. The handle is that of the thread that writes; it ends after the transport.
+    pub(super) fn open() -> (StdioTransport, JoinHandle<()>) {
+        let (sender, lines) = mpsc::channel(MAX_QUEUED);
+        // It lives as long as the process, because a read cannot be interrupted.
+        std::thread::spawn(move || send_lines(io::stdin().lock(), &sender));
+        let (out, mut receiver) = mpsc::channel::<String>(MAX_QUEUED);
+        let writer = std::thread::spawn(move || {
+            let mut console = Console::open();
+            while let Some(line) = receiver.blocking_recv() {
+                if writeln!(console, "{line}").and_then(|()| console.finish()).is_err() || console.is_closed()
+                {
+                    return;
+                }
+            }
+        });
+        let requests = Requests::default();
+        (StdioTransport { lines, out, reply: None, requests, deadline: None }, writer)
+    }
+
+    /// The message of a line; `Err` with an answer if there is none; `None` for a blank line.
+    fn message(&self, line: Line) -> Option<Result<Received, Sent>> {
+        let error = |error: ErrorData, id| Some(Err(Sent::error(error, id)));
+        let Line::Whole(line) = line else {
+            let message = format!("a message can have at most {} MiB", MAX_MESSAGE >> 20);
+            return error(ErrorData::invalid_request(message, None), None);
+        };
+        if line.iter().all(u8::is_ascii_whitespace) {
+            return None;
+        }
+        let message = match serde_json::from_slice::<Received>(&line) {
+            Ok(message) => message,
+            Err(why) if why.is_data() => {
+                return error(
+                    ErrorData::invalid_request("not a message of this protocol", None),
+                    id_of(&line),
+                );
+            }
+            Err(why) => {
+                // The message of the error has a position and no text of the input.
+                return error(ErrorData::parse_error(why.to_string(), None), None);
+            }
+        };
+        match &message {
+            JsonRpcMessage::Request(request) => {
+                if let Err(why) = self.requests.add(&request.id, line.len()) {
+                    return error(why, Some(request.id.clone()));
+                }
+            }
+            // A cancelled request gets no answer.
+            JsonRpcMessage::Notification(notification) => {
+                if let ClientNotification::CancelledNotification(cancelled) = &notification.notification
+                    && let Some(id) = &cancelled.params.request_id
+                {
+                    self.requests.lock().remove(id);
+                }
+            }
+            JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_) => {}
+        }
+        Some(Ok(message))
+    }
+}
+
+/// The ID of something that is not a message; `None` if it has none.
+fn id_of(line: &[u8]) -> Option<RequestId> {
+    #[derive(serde::Deserialize)]
+    struct Identified {
+        id: RequestId,
+    }
+    serde_json::from_slice::<Identified>(line).ok().map(|found| found.id)
+}
+
+impl Transport<RoleServer> for StdioTransport {
+    type Error = io::Error;
+
+    fn send(&mut self, item: Sent) -> impl Future<Output = io::Result<()>> + Send + 'static {
+        let (out, requests) = (self.out.clone(), self.requests.clone());
+        async move {
+            let line = serde_json::to_string(&item).map_err(io::Error::other)?;
+            let sent = out.send(line).await;
+            let id = match &item {
+                JsonRpcMessage::Response(response) => Some(&response.id),
+                JsonRpcMessage::Error(error) => error.id.as_ref(),
+                JsonRpcMessage::Request(_) | JsonRpcMessage::Notification(_) => None,
+            };
+            if let Some(id) = id {
+                requests.lock().remove(id);
+            }
+            sent.map_err(|_closed| io::ErrorKind::BrokenPipe.into())
+        }
+    }
+
+    /// The next message. Nothing is lost if the returned future is dropped.
+    async fn receive(&mut self) -> Option<Received> {
+        loop {
+            if self.reply.is_some() {
+                let slot = self.out.reserve().await.ok()?;
+                if let Some(reply) = self.reply.take() {
+                    slot.send(reply);
+                }
+            }
+            let line = tokio::select! {
+                line = self.lines.recv() => line,
+                () = self.out.closed() => return None,
+            };
+            let Some(line) = line else {
+                let deadline = *self.deadline.get_or_insert_with(|| Instant::now() + GRACE);
+                while !self.requests.lock().is_empty() && Instant::now() < deadline {
+                    tokio::time::sleep(Duration::from_millis(10)).await;
+                }
+                return None;
+            };
+            match self.message(line) {
+                None => {}
+                Some(Ok(message)) => return Some(message),
+                Some(Err(answer)) => self.reply = serde_json::to_string(&answer).ok(),
+            }
+        }
+    }
+
+    async fn close(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Sends each line of the input, until it ends or nobody listens.
+fn send_lines(mut input: impl BufRead, lines: &mpsc::Sender<Line>) {
+    while let Ok(Some(line)) = next_line(&mut input) {
+        if lines.blocking_send(line).is_err() {
+            return;
+        }
+    }
+}
+
+/// The next line without its end; `None` at the end of the input.
+fn next_line(input: &mut impl BufRead) -> io::Result<Option<Line>> {
+    let mut line = Vec::new();
+    let (mut is_started, mut is_too_long) = (false, false);
+    loop {
+        let available = match input.fill_buf() {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            available => available?,
+        };
+        if available.is_empty() && !is_started {
+            return Ok(None);
+        }
+        is_started = true;
+        let end = memchr::memchr(b'\n', available);
+        let part = available.get(..end.unwrap_or(available.len())).unwrap_or_default();
+        is_too_long |= line.len() + part.len() > MAX_MESSAGE;
+        if is_too_long {
+            line = Vec::new();
+        } else {
+            line.extend_from_slice(part);
+        }
+        let (used, is_end) = (part.len() + usize::from(end.is_some()), end.is_some() || available.is_empty());
+        input.consume(used);
+        if is_end {
+            return Ok(Some(if is_too_long { Line::TooLong } else { Line::Whole(line) }));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ErrorData, Line, MAX_MESSAGE, MAX_REQUEST_BYTES, RequestId, Requests, id_of, next_line};
+
+    #[test]
+    fn long_lines_cost_themselves_only() {
+        let long = "x".repeat(MAX_MESSAGE + 1);
+        let most = "y".repeat(MAX_MESSAGE);
+        let text = format!("a\n\n{long}\nb\r\n{most}\nend");
+        let mut input = std::io::BufReader::with_capacity(1000, text.as_bytes());
+        let mut lines = Vec::new();
+        while let Some(line) = next_line(&mut input).expect("memory can be read") {
+            lines.push(match line {
+                Line::Whole(bytes) => bytes.len().to_string(),
+                Line::TooLong => "too long".to_owned(),
+            });
+        }
+        assert_eq!(lines, ["1", "0", "too long", "2", &MAX_MESSAGE.to_string(), "3"]);
+    }
+
+    #[test]
+    fn requests_are_bounded() {
+        let requests = Requests::default();
+        let code = |result: Result<(), ErrorData>| result.map_err(|error| error.code.0);
+        for id in 0..64 {
+            assert_eq!(code(requests.add(&RequestId::Number(id), 10)), Ok(()));
+        }
+        assert_eq!(code(requests.add(&RequestId::Number(64), 10)), Err(-32000), "too many");
+        assert_eq!(code(requests.add(&RequestId::Number(1), 10)), Err(-32600), "twice");
+        requests.lock().clear();
+        assert_eq!(code(requests.add(&RequestId::Number(1), MAX_REQUEST_BYTES)), Ok(()));
+        assert_eq!(code(requests.add(&RequestId::Number(2), 1)), Err(-32000), "too large together");
+        assert_eq!(code(requests.add(&RequestId::String("x".repeat(257).into()), 1)), Err(-32600));
+    }
+
+    #[test]
+    fn ids_are_found_in_what_is_not_a_message() {
+        assert_eq!(id_of(br#"{"method":1,"id":"a"}"#), Some(RequestId::String("a".into())));
+        assert_eq!(id_of(br#"{"id":7}"#), Some(RequestId::Number(7)));
+        assert_eq!(id_of(br#"{"id":[]}"#), None);
+        assert_eq!(id_of(b"[]"), None);
+    }
+}

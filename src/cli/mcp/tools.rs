@@ -1,0 +1,316 @@
+//! The tools: for each, the command that it runs and its arguments, as rows.
+//!
+//! The schema that a client gets, the check of what it sends and the command line are made of the same rows, so they
+//! cannot differ.
+//!
+//! Invariant: a value of a call is passed on only as the value of a fixed flag (`--flag=value`), as an operand behind
+//! `--`, or as stdin. No row is a file, a cluster or a flag with which a command changes anything.
+#![expect(clippy::disallowed_types, reason = "arguments and schemas are JSON trees in this protocol")]
+
+mod table;
+
+use std::ffi::OsString;
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use jsonschema::Validator;
+use rmcp::model::{JsonObject, Tool, ToolAnnotations};
+use serde_json::Value;
+
+pub(super) use table::ALL;
+use tollgate_api::profile::Profile;
+use tollgate_formats::gofmt::json_string;
+
+/// Characters of a text with objects. A message is bounded in bytes as well.
+const MAX_MANIFEST: usize = 2 << 20;
+/// Characters of any other text, and entries of a list.
+const MAX_TEXT: usize = 512;
+const MAX_ENTRIES: usize = 256;
+/// Printable ASCII without the comma, at which the flags of commands split lists.
+const PLAIN: &str = r"^[ -+\--~]+$";
+
+/// A tool.
+pub(super) struct ToolSpec {
+    pub(super) name: &'static str,
+    title: &'static str,
+    about: &'static str,
+    /// The command, with the flags that every call has.
+    command: &'static [&'static str],
+    /// What of the settings of the server the command gets.
+    gets: &'static [Setting],
+    /// The setting without which the tool is not offered.
+    pub(super) needs: Option<Setting>,
+    rows: &'static [Row],
+    /// The schema of each line of the output; `None` if it is text.
+    output: Option<&'static str>,
+    /// What to do if the result is too large.
+    pub(super) narrow: &'static str,
+}
+
+/// A setting of the server: some flags, which were given at start.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Setting {
+    State,
+    /// Whether the state is complete.
+    Completeness,
+    Context,
+    Policies,
+    Namespaces,
+}
+
+/// An argument.
+struct Row {
+    name: &'static str,
+    about: &'static str,
+    form: Form,
+    place: Place,
+    required: bool,
+}
+
+enum Form {
+    Switch,
+    Number(u64, u64),
+    OneOf(&'static [&'static str]),
+    Profile,
+    Text(&'static str),
+    Texts,
+    Manifest,
+}
+
+enum Place {
+    Flag(&'static str),
+    Operand,
+    Stdin,
+}
+
+const fn row(name: &'static str, form: Form, place: Place, about: &'static str) -> Row {
+    Row { name, about, form, place, required: false }
+}
+
+const fn required(row: Row) -> Row {
+    Row { required: true, ..row }
+}
+
+/// The flags of the settings that were given at start.
+#[derive(Default, Debug)]
+pub(super) struct Settings(pub(super) Vec<(Setting, OsString)>);
+
+impl Settings {
+    /// True if the setting was given. A cluster has a state.
+    pub(super) fn has(&self, setting: Setting) -> bool {
+        let is_given = |wanted| self.0.iter().any(|(given, _)| *given == wanted);
+        is_given(setting) || (setting == Setting::State && is_given(Setting::Context))
+    }
+}
+
+/// A command line, and what it reads from stdin.
+pub(super) struct Invocation {
+    pub(super) arguments: Vec<OsString>,
+    pub(super) stdin: Option<String>,
+}
+
+/// A tool with the check of its arguments.
+pub(super) struct OfferedTool {
+    pub(super) spec: &'static ToolSpec,
+    pub(super) tool: Tool,
+    validator: Validator,
+}
+
+impl OfferedTool {
+    pub(super) fn new(spec: &'static ToolSpec) -> Result<OfferedTool, anyhow::Error> {
+        let input: JsonObject = serde_json::from_str(&spec.input_schema())?;
+        let validator = jsonschema::validator_for(&Value::Object(input.clone()))?;
+        let annotations = ToolAnnotations::with_title(spec.title)
+            .read_only(true)
+            .destructive(false)
+            .idempotent(true)
+            .open_world(false);
+        let tool = Tool::new(spec.name, spec.about, Arc::new(input))
+            .with_title(spec.title)
+            .with_raw_output_schema(Arc::new(spec.output_schema()?))
+            .with_annotations(annotations);
+        Ok(OfferedTool { spec, tool, validator })
+    }
+
+    /// The command line for a call; an error says which arguments are wrong.
+    pub(super) fn invocation(
+        &self,
+        arguments: JsonObject,
+        settings: &Settings,
+    ) -> Result<Invocation, String> {
+        let arguments = Value::Object(arguments);
+        let errors: Vec<String> = self
+            .validator
+            .iter_errors(&arguments)
+            .take(5)
+            .map(|error| match (error.instance_path().to_string(), shortened(&error.masked().to_string())) {
+                (path, message) if path.is_empty() => message,
+                (path, message) => format!("{path}: {message}"),
+            })
+            .collect();
+        if !errors.is_empty() {
+            return Err(format!("invalid arguments: {}", errors.join("; ")));
+        }
+        Ok(self.spec.invocation(&arguments, settings))
+    }
+}
+
+/// The text, cut if it is long.
+fn shortened(text: &str) -> String {
+    match text.char_indices().nth(300) {
+        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
+        None => text.to_owned(),
+    }
+}
+
+impl ToolSpec {
+    /// The JSON Schema of the arguments.
+    fn input_schema(&self) -> String {
+        let mut properties = String::new();
+        let mut required = String::new();
+        for row in self.rows {
+            if !properties.is_empty() {
+                properties.push(',');
+            }
+            _ = write!(properties, "{}:{{\"description\":{},", quoted(row.name), quoted(row.about));
+            match &row.form {
+                Form::Switch => properties.push_str(r#""type":"boolean""#),
+                Form::Number(least, most) => {
+                    _ = write!(properties, r#""type":"integer","minimum":{least},"maximum":{most}"#);
+                }
+                Form::OneOf(words) => {
+                    _ = write!(properties, r#""enum":[{}]"#, quoted_list(words.iter().copied()))
+                }
+                Form::Profile => {
+                    let names = Profile::ALL.iter().map(|profile| profile.name);
+                    _ = write!(properties, r#""enum":[{}]"#, quoted_list(names));
+                }
+                Form::Text(pattern) => _ = write!(properties, "{}", text_schema(pattern)),
+                Form::Texts => {
+                    let items = text_schema(PLAIN);
+                    _ = write!(
+                        properties,
+                        r#""type":"array","minItems":1,"maxItems":{MAX_ENTRIES},"items":{{{items}}}"#
+                    );
+                }
+                Form::Manifest => {
+                    _ = write!(properties, r#""type":"string","minLength":1,"maxLength":{MAX_MANIFEST}"#);
+                }
+            }
+            properties.push('}');
+        }
+        for row in self.rows.iter().filter(|row| row.required) {
+            required.push_str(if required.is_empty() { "" } else { "," });
+            required.push_str(&quoted(row.name));
+        }
+        format!(
+            r#"{{"type":"object","additionalProperties":false,"required":[{required}],"properties":{{{properties}}}}}"#
+        )
+    }
+
+    /// The JSON Schema of a result: the schema of the command, for each of its lines.
+    fn output_schema(&self) -> Result<JsonObject, anyhow::Error> {
+        let mut schema: JsonObject = serde_json::from_str(RESULT_SCHEMA)?;
+        let mut item: JsonObject = serde_json::from_str(self.output.unwrap_or(r#"{"type":"string"}"#))?;
+        item.remove("$schema");
+        if let Some(definitions) = item.remove("$defs") {
+            schema.insert("$defs".to_owned(), definitions);
+        }
+        if let Some(Value::Object(properties)) = schema.get_mut("properties")
+            && let Some(Value::Object(results)) = properties.get_mut("results")
+        {
+            results.insert("items".to_owned(), Value::Object(item));
+        }
+        Ok(schema)
+    }
+
+    /// True if the command writes JSON, one value per line.
+    pub(super) fn writes_json(&self) -> bool {
+        self.output.is_some()
+    }
+
+    /// The command line. The arguments have the schema of this tool.
+    fn invocation(&self, given: &Value, settings: &Settings) -> Invocation {
+        let mut arguments: Vec<OsString> = vec!["--color=never".into()];
+        arguments.extend(self.command.iter().map(OsString::from));
+        let settings = settings.0.iter().filter(|(setting, _)| self.gets.contains(setting));
+        arguments.extend(settings.map(|(_, flag)| flag.clone()));
+        let mut operands: Vec<OsString> = Vec::new();
+        let mut stdin = None;
+        for row in self.rows {
+            let values: Vec<String> = match given.get(row.name) {
+                None | Some(Value::Null | Value::Object(_)) => continue,
+                Some(Value::Bool(is_on)) => {
+                    if let (true, Place::Flag(flag)) = (*is_on, &row.place) {
+                        arguments.push(flag.into());
+                    }
+                    continue;
+                }
+                // A whole number can be written as 1.0.
+                Some(Value::Number(number)) => {
+                    vec![number.as_f64().map_or_else(|| number.to_string(), |number| format!("{number:.0}"))]
+                }
+                Some(Value::String(text)) => vec![text.clone()],
+                Some(Value::Array(entries)) => {
+                    entries.iter().filter_map(Value::as_str).map(str::to_owned).collect()
+                }
+            };
+            match &row.place {
+                Place::Flag(flag) => {
+                    arguments.extend(values.iter().map(|value| OsString::from(format!("{flag}={value}"))));
+                }
+                Place::Operand => operands.extend(values.into_iter().map(OsString::from)),
+                Place::Stdin => {
+                    operands.push("-".into());
+                    stdin = values.into_iter().next();
+                }
+            }
+        }
+        arguments.push("--".into());
+        arguments.append(&mut operands);
+        Invocation { arguments, stdin }
+    }
+}
+
+/// The schema of all results, to which the schema of the command is added.
+const RESULT_SCHEMA: &str = r#"{
+    "type": "object",
+    "additionalProperties": false,
+    "required": ["notice", "exitCode", "notes", "omitted", "results"],
+    "properties": {
+        "notice": {"description": "How to treat the text of objects", "type": "string"},
+        "exitCode": {"description": "Exit code of the command", "type": "integer"},
+        "notes": {"description": "Notes, warnings and errors of the command", "type": "array", "items": {"type": "string"}},
+        "omitted": {
+            "description": "Lists that were shortened, because the result was too large",
+            "type": "array",
+            "items": {
+                "type": "object",
+                "additionalProperties": false,
+                "required": ["list", "shown", "total", "narrow"],
+                "properties": {
+                    "list": {"description": "Path of the list", "type": "string"},
+                    "shown": {"type": "integer", "minimum": 0},
+                    "total": {"type": "integer", "minimum": 0},
+                    "narrow": {"description": "How to get a smaller result", "type": "string"}
+                }
+            }
+        },
+        "results": {"description": "What the command printed", "type": "array"}
+    }
+}"#;
+
+fn text_schema(pattern: &str) -> String {
+    format!(r#""type":"string","minLength":1,"maxLength":{MAX_TEXT},"pattern":{}"#, quoted(pattern))
+}
+
+/// The text as a JSON string, with its quotes.
+fn quoted(text: &str) -> String {
+    let mut out = String::new();
+    json_string(&mut out, text);
+    out
+}
+
+fn quoted_list<'a>(words: impl Iterator<Item = &'a str>) -> String {
+    words.map(quoted).collect::<Vec<_>>().join(",")
+}

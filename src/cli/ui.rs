@@ -1,0 +1,140 @@
+//! `tollgate ui`: the devices of a cluster and the answers to "what if" as pages in a browser on this machine.
+//!
+//! Three threads share the work: one follows the state and publishes the report of `tollgate devices` when it changes,
+//! one answers questions with `impact`, `forecast` and `drain --dry-run`, and the main thread serves the pages. The pages
+//! and their server are in `tollgate-ui`.
+//!
+//! Invariant: nothing is sent to a cluster but lists and watches, and nothing is written but messages on the terminal.
+
+#[cfg(feature = "cluster")]
+mod cluster;
+mod dump;
+mod follow;
+mod known;
+mod question;
+mod related;
+mod site;
+
+use std::io::Write as _;
+use std::sync::Arc;
+
+use super::console::{Console, shell_word};
+use super::outcome::{Failure, Tally};
+use super::shared::{ReleaseArgs, StateArgs};
+use dump::DumpSource;
+use follow::StateFollower;
+use site::ProgramSite;
+use tollgate_ui::{Board, Limits, LoopbackServer, StartLinks};
+
+/// Show devices, and what a rule or a drain would do, as pages in a browser
+///
+/// Serves the pages on this machine only, and prints their address. The pages follow the cluster, or the dump if its file
+/// changes. Nothing is changed. To stop, press Ctrl-C.
+#[derive(Debug, clap::Args)]
+#[command(after_help = AFTER_HELP)]
+pub(super) struct Arguments {
+    #[command(flatten)]
+    state: StateArgs,
+
+    /// Port on 127.0.0.1 and ::1; 0 selects a free port
+    #[arg(long, value_name = "PORT", default_value_t = 0)]
+    port: u16,
+
+    #[command(flatten)]
+    release: ReleaseArgs,
+}
+
+const AFTER_HELP: &str = "\
+The address contains a token that opens the pages once, in one browser. To get another address, press Enter.
+
+To create a dump, run `tollgate snapshot`.
+
+Exit codes:
+  0  stopped with Ctrl-C
+  2  usage error
+  3  the state could not be read
+  4  internal error, or the port is in use";
+
+impl Arguments {
+    pub(super) fn run(&self, console: &mut Console) -> Result<Tally, Failure> {
+        let (source, first) = self.source(console)?;
+        let server = LoopbackServer::bind(self.port)?;
+        let board = Arc::new(Board::new(first.page(self.command())));
+        let site = Arc::new(ProgramSite::start(board.clone(), first, self.commands())?);
+        follow::start(source, board, site.clone())?;
+        let links = server.start_links();
+        writeln!(console, "Open {}", links.issue()?)?;
+        console
+            .note("the address opens the pages once; to get another one, press Enter; to stop, press Ctrl-C");
+        console.finish()?;
+        if Console::is_stdin_terminal() {
+            issue_links_on_enter(links)?;
+        }
+        server.serve(site, Limits::default())?;
+        Ok(Tally::default())
+    }
+
+    /// Where the state comes from, and what it is now.
+    fn source(&self, console: &mut Console) -> Result<(Box<dyn StateFollower>, known::KnownState), Failure> {
+        if self.state.paths.is_empty() {
+            return self.live_source(console);
+        }
+        let mut source = DumpSource::new(self.state.clone(), self.release.clone());
+        let first = source.read(console)?;
+        Ok((Box::new(source), first))
+    }
+
+    #[cfg(feature = "cluster")]
+    fn live_source(
+        &self,
+        console: &mut Console,
+    ) -> Result<(Box<dyn StateFollower>, known::KnownState), Failure> {
+        let (source, first) = cluster::ClusterSource::connect(&self.release, console)?;
+        Ok((Box::new(source), first))
+    }
+
+    #[cfg(not(feature = "cluster"))]
+    #[expect(clippy::unused_self, reason = "the same call with and without the feature")]
+    fn live_source(&self, _: &mut Console) -> Result<(Box<dyn StateFollower>, known::KnownState), Failure> {
+        Err(super::shared::state_is_required())
+    }
+
+    /// The command of the pages, as a person would type it.
+    fn command(&self) -> String {
+        format!("tollgate ui{}", self.commands().flags)
+    }
+
+    /// How other commands are told to use the same state.
+    fn commands(&self) -> question::Commands {
+        let kubectl = self.release.kubectl();
+        let mut flags = kubectl.strip_prefix("kubectl").unwrap_or_default().to_owned();
+        let mut words = Vec::new();
+        for path in &self.state.paths {
+            let path = path.display().to_string();
+            flags.push_str(" --state ");
+            flags.push_str(&shell_word(&path));
+            words.extend(["--state".to_owned(), path]);
+        }
+        if self.state.assume_complete {
+            flags.push_str(" --assume-complete");
+            words.push("--assume-complete".to_owned());
+        }
+        question::Commands { kubectl, flags, words }
+    }
+}
+
+/// Prints a new address whenever a person presses Enter.
+fn issue_links_on_enter(links: StartLinks) -> Result<(), Failure> {
+    let print = move || {
+        while Console::wait_for_enter() {
+            let mut console = Console::open();
+            match links.issue() {
+                Ok(link) => _ = writeln!(console, "Open {link}"),
+                Err(error) => console.error(&format!("{error:#}")),
+            }
+            _ = console.finish();
+        }
+    };
+    std::thread::Builder::new().name("links".to_owned()).spawn(print).map_err(anyhow::Error::from)?;
+    Ok(())
+}

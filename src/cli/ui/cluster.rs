@@ -1,0 +1,127 @@
+//! The state of a running cluster, which watches keep current.
+
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use super::follow::{StateEvent, StateFollower};
+use super::known::KnownState;
+use crate::cli::clock;
+use crate::cli::console::Console;
+use crate::cli::devices::one_profile;
+use crate::cli::outcome::Failure;
+use crate::cli::shared::ReleaseArgs;
+use crate::cli::snapshot::{Projection, WORKLOAD_KINDS, project};
+use crate::cli::state::OwnedObjects;
+use crate::cluster::{
+    BUDGETS, CLAIMS, CLASSES, ListedKind, NAMESPACES, NODES, ObjectWatch, PODS, ProjectFn, RULES, SLICES,
+    TEMPLATES, WatchState, WatchedKindStatus,
+};
+use tollgate_api::profile::Profile;
+use tollgate_forecast::ObjectKind;
+use tollgate_formats::count::counted;
+
+/// Without objects of these kinds there is no map.
+const NEEDED_KINDS: [ListedKind; 5] = [SLICES, CLASSES, CLAIMS, RULES, PODS];
+/// What forecasts and plans read in addition; workloads only if the user may list them.
+const FORECAST_KINDS: [ListedKind; 4] = [NAMESPACES, NODES, TEMPLATES, BUDGETS];
+
+/// How long the first lists of a large cluster may take.
+const SYNC_TIMEOUT: Duration = Duration::from_mins(2);
+/// How often it is checked whether the watches are current.
+const CHECK_PERIOD: Duration = Duration::from_millis(500);
+/// Changes come in groups: the first one waits for the others.
+const SETTLE_TIME: Duration = Duration::from_millis(100);
+
+/// The watches of a cluster.
+#[derive(Debug)]
+pub(super) struct ClusterSource {
+    watch: ObjectWatch,
+    profile: &'static Profile,
+    name: String,
+    /// The revision that was last handed out.
+    revision: u64,
+    /// It was said that the state is old.
+    is_old: bool,
+}
+
+impl ClusterSource {
+    /// Starts the watches, and waits until everything is listed.
+    pub(super) fn connect(
+        release: &ReleaseArgs,
+        console: &mut Console,
+    ) -> Result<(ClusterSource, KnownState), Failure> {
+        let asked = release.live_server()?;
+        let profile = one_profile(&release.live_profiles()?)?;
+        let keep = Projection { with_parameters: false, annotations: &[], with_messages: false };
+        let project: ProjectFn = Arc::new(move |kind, _, object| Ok(project(kind, object, keep)));
+        let wanted: Vec<ListedKind> = FORECAST_KINDS.into_iter().chain(WORKLOAD_KINDS).collect();
+        let role = "manifests/components/drain";
+        let watch = ObjectWatch::start(&asked.cluster, &NEEDED_KINDS, &wanted, &project, role);
+        watch.wait_until_synced(SYNC_TIMEOUT).map_err(|failures| Failure::Input(failures.join("; ")))?;
+        watch.notes().iter().for_each(|note| console.note(note));
+        let name = asked.endpoint().to_string();
+        let mut source = ClusterSource { watch, profile, name, revision: 0, is_old: false };
+        let first = source.read();
+        Ok((source, first))
+    }
+
+    /// Why the state may be old; `None` if all watches are current.
+    fn trouble(&self) -> Option<String> {
+        self.watch.age()?;
+        let failures = self.watch.failures();
+        // Most often all watches are lost for the same reason.
+        let others = failures.len().saturating_sub(1);
+        let first = failures.into_iter().next().unwrap_or_default();
+        Some(if others == 0 { first } else { format!("{first} (and {})", counted(others, "other resource")) })
+    }
+
+    /// Everything that the watches know now.
+    fn read(&mut self) -> KnownState {
+        let all = self.watch.objects();
+        let statuses = self.watch.status();
+        self.revision = all.revision;
+        let failures = self.watch.failures();
+        let is_listed = |status: &&WatchedKindStatus| status.state != WatchState::Forbidden;
+        let listed = statuses.iter().filter(is_listed).filter_map(|status| object_kind(status.kind));
+        let not_listed = |kinds: &[ListedKind]| -> Vec<String> {
+            let is_one = |status: &&WatchedKindStatus| {
+                kinds.contains(&status.kind) && status.state == WatchState::Forbidden
+            };
+            let lacking = statuses.iter().filter(is_one);
+            lacking.map(|status| format!("{}: {}", status.kind.resource, status.message)).collect()
+        };
+        KnownState {
+            profile: self.profile,
+            source: self.name.clone(),
+            taken: clock::now(),
+            trouble: self.trouble(),
+            missing: [failures.clone(), not_listed(&FORECAST_KINDS)].concat(),
+            incomplete: failures,
+            snapshot: OnceLock::new(),
+            objects: OwnedObjects::of_watch(all.objects, listed.collect()),
+        }
+    }
+}
+
+fn object_kind(kind: ListedKind) -> Option<ObjectKind> {
+    let version = kind.versions.first().copied().unwrap_or_default();
+    ObjectKind::of(&kind.api_version(version), kind.kind)
+}
+
+impl StateFollower for ClusterSource {
+    fn next(&mut self) -> StateEvent {
+        loop {
+            let revision = self.watch.wait_for_change(self.revision, CHECK_PERIOD);
+            let trouble = self.trouble();
+            let was_old = std::mem::replace(&mut self.is_old, trouble.is_some());
+            // While some watches are lost, others may go on: what they say is shown, and that it may be old.
+            if revision > self.revision || (was_old && !self.is_old) {
+                std::thread::sleep(SETTLE_TIME);
+                return StateEvent::Changed(Box::new(self.read()));
+            }
+            if let Some(trouble) = trouble.filter(|_| !was_old) {
+                return StateEvent::Old(trouble);
+            }
+        }
+    }
+}

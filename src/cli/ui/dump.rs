@@ -1,0 +1,98 @@
+//! The state of a dump, which is read again when its files change.
+
+use std::path::Path;
+use std::sync::OnceLock;
+use std::time::{Duration, SystemTime};
+
+use super::follow::{StateEvent, StateFollower};
+use super::known::KnownState;
+use crate::cli::clock;
+use crate::cli::console::Console;
+use crate::cli::devices::{self, one_profile};
+use crate::cli::forecast::NEEDED_KINDS;
+use crate::cli::outcome::Failure;
+use crate::cli::shared::{ReleaseArgs, StateArgs};
+use crate::cli::state::StateTexts;
+use crate::files::{self, Input};
+
+/// How often the files are looked at.
+const CHECK_PERIOD: Duration = Duration::from_millis(500);
+
+/// The files of `--state`.
+#[derive(Debug)]
+pub(super) struct DumpSource {
+    state: StateArgs,
+    release: ReleaseArgs,
+    /// What the files were when they were last read.
+    seen: Vec<FileVersion>,
+}
+
+/// By what a change of a file is noticed.
+type FileVersion = (String, Option<(SystemTime, u64)>);
+
+impl DumpSource {
+    pub(super) fn new(state: StateArgs, release: ReleaseArgs) -> DumpSource {
+        DumpSource { state, release, seen: Vec::new() }
+    }
+
+    /// Reads the files.
+    pub(super) fn read(&mut self, console: &mut Console) -> Result<KnownState, Failure> {
+        // A file that changes while it is read is read again.
+        self.seen = self.versions();
+        let texts = StateTexts::read(&self.state.paths)?;
+        let objects = texts.parse()?;
+        let profile = one_profile(&self.release.dump_profiles(&objects.inventory, console)?)?;
+        let inventory = &objects.inventory;
+        let lacks = |kinds| inventory.missing_kinds(kinds).filter(|_| !self.state.assume_complete);
+        let mut incomplete = inventory.incomplete_parts_with(&devices::READ_KINDS);
+        incomplete.extend(lacks(&devices::NEEDED_KINDS));
+        let mut missing = inventory.incomplete_parts();
+        missing.extend(lacks(&NEEDED_KINDS));
+        let names: Vec<String> = self.state.paths.iter().map(|path| path.display().to_string()).collect();
+        Ok(KnownState {
+            profile,
+            source: names.join(", "),
+            taken: clock::now(),
+            trouble: None,
+            incomplete,
+            missing,
+            snapshot: OnceLock::new(),
+            objects: objects.to_owned_objects(),
+        })
+    }
+
+    fn versions(&self) -> Vec<FileVersion> {
+        let Ok(inputs) = files::collect_complete(&self.state.paths) else { return Vec::new() };
+        let version = |input: &Input| {
+            let found = match input {
+                Input::File(path) => version_of(path),
+                // What is read once does not change.
+                Input::Stdin => None,
+            };
+            (input.name(), found)
+        };
+        inputs.iter().map(version).collect()
+    }
+}
+
+fn version_of(path: &Path) -> Option<(SystemTime, u64)> {
+    let metadata = std::fs::metadata(path).ok()?;
+    Some((metadata.modified().ok()?, metadata.len()))
+}
+
+impl StateFollower for DumpSource {
+    fn next(&mut self) -> StateEvent {
+        let is_stdin = self.state.paths.iter().any(|path| path.as_os_str() == "-");
+        loop {
+            std::thread::sleep(CHECK_PERIOD);
+            if is_stdin || self.versions() == self.seen {
+                continue;
+            }
+            let mut console = Console::captured();
+            return match self.read(&mut console) {
+                Ok(state) => StateEvent::Changed(Box::new(state)),
+                Err(failure) => StateEvent::Old(failure.message()),
+            };
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! Follows the state: whenever it changes, the report about its devices goes to the pages.
+//!
+//! Invariant: the report is made at most once a second, and the last state is always reported.
+
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use super::known::KnownState;
+use super::site::ProgramSite;
+use crate::cli::clock;
+use crate::cli::outcome::Failure;
+use tollgate_ui::Board;
+
+/// The least time between two reports.
+const REPORT_PERIOD: Duration = Duration::from_secs(1);
+
+/// Where states come from.
+pub(super) trait StateFollower: Send {
+    /// Waits for a change.
+    fn next(&mut self) -> StateEvent;
+}
+
+/// What happened to the state.
+pub(super) enum StateEvent {
+    /// It is another one, and current.
+    Changed(Box<KnownState>),
+    /// It can no longer be read, and why: the last one stays on the pages.
+    Old(String),
+}
+
+/// Starts the thread that follows the state, for the life of the process.
+pub(super) fn start(
+    mut source: Box<dyn StateFollower>,
+    board: Arc<Board>,
+    site: Arc<ProgramSite>,
+) -> Result<(), Failure> {
+    let follow = move || {
+        loop {
+            let event = source.next();
+            let start = clock::monotonic();
+            match event {
+                StateEvent::Changed(state) => site.set_state(*state),
+                StateEvent::Old(why) => board.set_trouble(why),
+            }
+            thread::sleep(REPORT_PERIOD.saturating_sub(start.elapsed()));
+        }
+    };
+    thread::Builder::new().name("state".to_owned()).spawn(follow).map_err(anyhow::Error::from)?;
+    Ok(())
+}

@@ -1,0 +1,63 @@
+//! A state of the cluster that was read, with everything that the commands need to work on it.
+
+use std::sync::{Arc, OnceLock};
+
+use crate::cli::console::Console;
+use crate::cli::outcome::Failure;
+use crate::cli::picture::StateSource;
+use crate::cli::state::OwnedObjects;
+use crate::cli::{devices, parsed};
+use tollgate_api::profile::Profile;
+use tollgate_engine::impact::Snapshot;
+use tollgate_ui::PageFacts;
+
+/// The state of a cluster.
+#[derive(Debug)]
+pub(super) struct KnownState {
+    pub(super) objects: OwnedObjects,
+    pub(super) profile: &'static Profile,
+    /// `context dev (https://…)`, or the files of the dump.
+    pub(super) source: String,
+    /// When the state was read.
+    pub(super) taken: String,
+    /// Why the state may be old; `None` if it is current.
+    pub(super) trouble: Option<String>,
+    /// What the state lacks, for the report about devices.
+    pub(super) incomplete: Vec<String>,
+    /// What the state lacks, for forecasts and plans.
+    pub(super) missing: Vec<String>,
+    /// What impact reads of the objects, made when it is needed.
+    pub(super) snapshot: OnceLock<Result<Arc<Snapshot>, String>>,
+}
+
+impl KnownState {
+    /// The report of `tollgate devices -o json`.
+    pub(super) fn devices_report(&self) -> Result<String, Failure> {
+        let command: devices::Arguments = parsed(&["-o", "json"].map(ToOwned::to_owned))?;
+        let mut console = Console::captured();
+        command.print(
+            &self.objects.state(),
+            &StateSource::of_part(),
+            self.profile,
+            &self.incomplete,
+            &mut console,
+        )?;
+        Ok(console.into_captured().0)
+    }
+
+    /// What impact reads of the objects.
+    pub(super) fn snapshot(&self) -> Result<Arc<Snapshot>, Failure> {
+        let make = || self.objects.snapshot().map(Arc::new).map_err(|error| error.to_string());
+        self.snapshot.get_or_init(make).clone().map_err(Failure::Input)
+    }
+
+    /// What the pages say about the state.
+    pub(super) fn page(&self, command: String) -> PageFacts {
+        PageFacts {
+            source: self.source.clone(),
+            command,
+            version: env!("CARGO_PKG_VERSION"),
+            docs: crate::cli::picture::DOCS,
+        }
+    }
+}

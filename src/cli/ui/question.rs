@@ -1,0 +1,258 @@
+//! Answers to "what if": the impact, the forecast and the drain plan for devices or for a rule.
+//!
+//! The answers are the reports of the commands, computed by the commands on the state that the pages show.
+//!
+//! Invariant: a rule with an error is not assessed, and a question that is given up says nothing.
+
+use serde::Deserialize;
+
+use super::known::KnownState;
+use crate::cli::check::{TextChecker, TextSource};
+use crate::cli::console::Console;
+use crate::cli::outcome::Failure;
+use crate::cli::picture::StateSource;
+use crate::cli::{clock, console::shell_word, drain, forecast, impact, parsed, taint};
+use crate::config::{Acceptance, Levels};
+use crate::report::{self, DocumentResult};
+use tollgate_document::source::{documents, list};
+use tollgate_drain::DEFAULT_KEY;
+use tollgate_engine::engine::Engine;
+use tollgate_engine::impact::target::{DeviceNames, DeviceTarget};
+use tollgate_engine::rules::{Level, RuleSet};
+use tollgate_ui::{Finding, WhatIf};
+
+/// The name of the rule in messages.
+const RULE_FILE: &str = "rule.yaml";
+/// Devices that can be picked at once: each becomes a rule.
+const MAX_TARGETS: usize = 500;
+/// Findings that are shown.
+const MAX_FINDINGS: usize = 100;
+
+/// How the commands are called that use the same state.
+#[derive(Clone, Debug)]
+pub(super) struct Commands {
+    /// `kubectl`, with the flags that select the cluster.
+    pub(super) kubectl: String,
+    /// The flags that select the state, for a shell.
+    pub(super) flags: String,
+    /// The flags of `--state`, as words.
+    pub(super) words: Vec<String>,
+}
+
+/// What a page asks: about devices, or about a rule.
+#[derive(Default, Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Question {
+    /// YAML or JSON of DeviceTaintRules and ResourceSlices.
+    rule: String,
+    /// Targets as on the command line, which take the place of a rule.
+    pub(super) targets: Vec<String>,
+    /// Devices by the ids of their cells, which become targets.
+    pub(super) devices: Vec<String>,
+    /// The effect of the rules for `targets`.
+    effect: String,
+}
+
+impl Question {
+    /// Reads a question.
+    pub(super) fn parse(json: &[u8]) -> Result<Question, Failure> {
+        serde_json::from_slice(json)
+            .map_err(|error| Failure::Usage(format!("cannot read the question: {error}")))
+    }
+
+    /// The answer for a state.
+    pub(super) fn answer(&self, known: &KnownState, commands: &Commands) -> WhatIf {
+        let mut answer = WhatIf { taken: known.taken.clone(), ..WhatIf::default() };
+        if let Err(failure) = self.fill(&mut answer, known, commands) {
+            answer.errors.push(failure.message());
+        }
+        answer
+    }
+
+    fn fill(&self, answer: &mut WhatIf, known: &KnownState, commands: &Commands) -> Result<(), Failure> {
+        answer.rule = self.rule_text(known)?;
+        answer.findings = findings(&answer.rule, known);
+        if answer.findings.iter().any(|finding| finding.is_error) {
+            return Ok(());
+        }
+        let targets = if self.targets.is_empty() { targets_of(&answer.rule) } else { self.targets.clone() };
+        let rule = vec![(RULE_FILE.to_owned(), answer.rule.clone())];
+        let words = |own: &[&str]| -> Vec<String> {
+            let mut words = commands.words.clone();
+            words.extend(["-o", "html", "--"].iter().chain(own).map(|word| (*word).to_owned()));
+            words
+        };
+        let mut run = |work: &mut dyn FnMut(&mut Console) -> Result<(), Failure>| -> Result<String, Failure> {
+            let mut console = Console::captured();
+            let done = work(&mut console);
+            let (text, messages) = console.into_captured();
+            // The commands say some things alike.
+            for (said, list) in [(messages.errors, &mut answer.errors), (messages.notes, &mut answer.notes)] {
+                for message in said {
+                    if !list.contains(&message) {
+                        list.push(message);
+                    }
+                }
+            }
+            done.map(|()| text)
+        };
+        let (snapshot, state) = (known.snapshot()?, known.objects.state());
+        let command: impact::Arguments = parsed(&words(&[RULE_FILE]))?;
+        let impact = run(&mut |console| {
+            let lacking = (known.incomplete.clone(), known.missing.clone());
+            command.report_texts(&rule, (&snapshot, &state), known.profile, lacking, console).map(drop)
+        })?;
+        let command: forecast::Arguments = parsed(&words(&[RULE_FILE]))?;
+        let forecast = run(&mut |console| {
+            let missing = &known.missing;
+            command.report_texts(rule.clone(), &state, known.profile, missing, console).map(drop)
+        })?;
+        let plan = if targets.is_empty() {
+            String::new()
+        } else {
+            let targets: Vec<&str> = targets.iter().map(String::as_str).collect();
+            let command: drain::Drain = parsed(&words(&targets))?;
+            run(&mut |console| {
+                let tally = crate::cli::outcome::Tally::default();
+                command
+                    .print_plan(
+                        (&state, &StateSource::of_part()),
+                        known.profile,
+                        &known.missing,
+                        tally,
+                        console,
+                    )
+                    .map(drop)
+            })?
+        };
+        (answer.impact, answer.forecast, answer.plan) = (impact, forecast, plan);
+        answer.commands = commands.for_rule(&targets);
+        Ok(())
+    }
+
+    /// The rule: as it was written, or made of the targets.
+    fn rule_text(&self, known: &KnownState) -> Result<String, Failure> {
+        if self.targets.is_empty() {
+            return Ok(self.rule.clone());
+        }
+        if self.targets.len() > MAX_TARGETS {
+            return Err(Failure::Usage(format!(
+                "{} devices are selected; select at most {MAX_TARGETS}, or whole nodes, pools or drivers",
+                self.targets.len()
+            )));
+        }
+        let effect = match self.effect.as_str() {
+            "" => "NoExecute",
+            effect @ ("None" | "NoSchedule" | "NoExecute") => effect,
+            other => return Err(Failure::Usage(format!("unknown effect `{other}`"))),
+        };
+        let snapshot = known.snapshot()?;
+        let mut rules: Vec<String> = Vec::new();
+        for target in &self.targets {
+            let target = DeviceTarget::parse(target).map_err(Failure::Usage)?;
+            for names in target.resolve(&snapshot).map_err(Failure::Usage)?.devices {
+                let rule = taint::manifest_for(&names, DEFAULT_KEY, effect, &[known.profile])?;
+                if !rules.contains(&rule) {
+                    rules.push(rule);
+                }
+            }
+        }
+        Ok(rules.join("---\n"))
+    }
+}
+
+/// What `tollgate validate` says about the rule.
+fn findings(text: &str, known: &KnownState) -> Vec<Finding> {
+    let levels = Levels::default();
+    let now = clock::now();
+    let engine = Engine::new(vec![known.profile], RuleSet::compile(|_| true));
+    let checker = TextChecker {
+        engine: &engine,
+        namespaces: None,
+        claims: None,
+        profiles: &[known.profile.name],
+        acceptance: Acceptance { file_levels: &levels, flag_levels: &levels, overrides: &[] },
+        now: &now,
+    };
+    let mut found = Vec::new();
+    checker.check(RULE_FILE, text, TextSource::Named, &mut |result| add_findings(result, &mut found));
+    found.truncate(MAX_FINDINGS);
+    found
+}
+
+fn add_findings(result: &DocumentResult<'_>, found: &mut Vec<Finding>) {
+    if let Some(error) = result.error {
+        found.push(Finding {
+            line: error.line,
+            column: error.column,
+            is_error: true,
+            message: report::printable(&error.message),
+            rule: None,
+        });
+    }
+    for located in result.findings {
+        let diagnostic = &located.diagnostic;
+        if diagnostic.level == Level::Audit {
+            continue;
+        }
+        let mut message = report::message(diagnostic);
+        if let Some(help) = &diagnostic.finding.help {
+            message.push_str("; ");
+            message.push_str(help);
+        }
+        found.push(Finding {
+            line: located.location.line,
+            column: located.location.column,
+            is_error: diagnostic.level == Level::Deny,
+            message: report::printable(&message),
+            rule: Some((diagnostic.finding.rule.id, report::docs_url(diagnostic.finding.rule.id))),
+        });
+    }
+}
+
+/// The targets of a drain of the devices that rules select by name; empty if a rule selects them in another way.
+fn targets_of(text: &str) -> Vec<String> {
+    let mut targets = Vec::new();
+    for document in documents(text).flatten() {
+        for item in list::objects(document.doc.root()) {
+            let selector = item.value().get("spec").get("deviceSelector");
+            let name =
+                |field: &str| Some(selector.get(field).str().to_owned()).filter(|name| !name.is_empty());
+            let names = DeviceNames { driver: name("driver"), pool: name("pool"), device: name("device") };
+            let is_by_name =
+                selector.members().all(|(field, _)| ["driver", "pool", "device"].contains(&field.str()));
+            if names.driver.is_none() || !is_by_name {
+                return Vec::new();
+            }
+            let part = |name: Option<String>| name.unwrap_or_else(|| "*".to_owned());
+            let mut parts = [part(names.driver), part(names.pool), part(names.device)].to_vec();
+            while parts.last().is_some_and(|part| part == "*") {
+                parts.pop();
+            }
+            targets.push(parts.join("/"));
+        }
+    }
+    targets
+}
+
+impl Commands {
+    /// The commands to copy, each with what it does.
+    fn for_rule(&self, targets: &[String]) -> Vec<(&'static str, String)> {
+        let (kubectl, flags) = (&self.kubectl, &self.flags);
+        let mut commands = vec![
+            ("Check the rule", format!("tollgate validate {RULE_FILE}")),
+            ("See the impact again", format!("tollgate impact {RULE_FILE}{flags}")),
+            ("See where pods go again", format!("tollgate forecast {RULE_FILE}{flags}")),
+            ("Create the rule", format!("{kubectl} apply -f {RULE_FILE}")),
+        ];
+        if !targets.is_empty() {
+            let targets: Vec<String> = targets.iter().map(|target| shell_word(target)).collect();
+            let targets = targets.join(" ");
+            commands.insert(
+                3,
+                ("See the plan of a drain again", format!("tollgate drain {targets} --dry-run{flags}")),
+            );
+        }
+        commands
+    }
+}

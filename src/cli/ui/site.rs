@@ -1,0 +1,162 @@
+//! The pages with the program behind them: the board, and the thread that answers questions.
+//!
+//! Invariant: one question is answered at a time. A newer one takes the place of one that waits, and ends one that is being
+//! answered.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError, RwLock};
+use std::thread;
+use std::time::Duration;
+
+use super::known::KnownState;
+use super::question::{Commands, Question};
+use super::related::related_devices;
+use crate::cli::clock;
+use crate::cli::forecast::{StopFn, stop_when};
+use crate::cli::outcome::Failure;
+use tollgate_ui::{Answer, Board, Bytes, Query, Site, WhatIf, oneshot, watch};
+
+/// How long an answer may take to compute.
+const ANSWER_TIME: Duration = Duration::from_secs(100);
+
+/// The pages and what they need of the program.
+pub(super) struct ProgramSite {
+    shared: Arc<Shared>,
+}
+
+/// What the thread that answers questions shares.
+struct Shared {
+    board: Arc<Board>,
+    state: RwLock<Arc<KnownState>>,
+    waiting: Mutex<Option<WaitingQuestion>>,
+    asked: Condvar,
+    /// The number of the newest question.
+    newest: AtomicU64,
+    commands: Commands,
+}
+
+struct WaitingQuestion {
+    number: u64,
+    json: Bytes,
+    answer: oneshot::Sender<Answer>,
+}
+
+impl ProgramSite {
+    /// Publishes the first state, and starts the thread that answers questions.
+    pub(super) fn start(
+        board: Arc<Board>,
+        first: KnownState,
+        commands: Commands,
+    ) -> Result<ProgramSite, Failure> {
+        publish(&board, &first)?;
+        let shared = Arc::new(Shared {
+            board,
+            state: RwLock::new(Arc::new(first)),
+            waiting: Mutex::default(),
+            asked: Condvar::new(),
+            newest: AtomicU64::new(0),
+            commands,
+        });
+        let of_thread = shared.clone();
+        let answer = move || loop {
+            of_thread.answer_next();
+        };
+        thread::Builder::new().name("answers".to_owned()).spawn(answer).map_err(anyhow::Error::from)?;
+        Ok(ProgramSite { shared })
+    }
+
+    /// Shows another state.
+    pub(super) fn set_state(&self, state: KnownState) {
+        if let Err(failure) = publish(&self.shared.board, &state) {
+            self.shared.board.set_trouble(failure.message());
+            return;
+        }
+        *self.shared.state.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(state);
+    }
+}
+
+fn publish(board: &Board, state: &KnownState) -> Result<(), Failure> {
+    let report = state.devices_report()?;
+    board
+        .publish(&report, &state.taken, state.trouble.clone())
+        .map_err(|error| Failure::Internal(error.into()))
+}
+
+impl Shared {
+    fn state(&self) -> Arc<KnownState> {
+        self.state.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Reads a question. Devices that are gone since are not part of it.
+    fn question(&self, json: &[u8]) -> Result<Question, Failure> {
+        let mut question = Question::parse(json)?;
+        let devices = std::mem::take(&mut question.devices);
+        let known = devices.iter().filter_map(|id| self.board.device(id));
+        question.targets.extend(known.map(|device| device.target()));
+        if !devices.is_empty() && question.targets.is_empty() {
+            return Err(Failure::Input("the picked devices are gone".to_owned()));
+        }
+        Ok(question)
+    }
+
+    /// Waits for a question and answers it.
+    fn answer_next(self: &Arc<Self>) {
+        let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let waiting = self.asked.wait_while(waiting, |waiting| waiting.is_none());
+        let question = waiting.unwrap_or_else(PoisonError::into_inner).take();
+        let Some(WaitingQuestion { number, json, answer }) = question else { return };
+        let (start, shared) = (clock::monotonic(), self.clone());
+        let stop: StopFn = Arc::new(move || {
+            start.elapsed() > ANSWER_TIME || shared.newest.load(Ordering::Acquire) != number
+        });
+        let (state, is_stopped) = (self.state(), stop.clone());
+        let work = || match self.question(&json) {
+            Ok(question) => question.answer(&state, &self.commands),
+            Err(failure) => WhatIf { errors: vec![failure.message()], ..WhatIf::default() },
+        };
+        // A bug in one answer must not be the end of all others. The hook has reported it.
+        let answered = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| stop_when(stop, work)));
+        let failed = |why: &str| WhatIf { errors: vec![why.to_owned()], ..WhatIf::default() };
+        let found = match answered {
+            Ok(Some(found)) => found,
+            Ok(None) if start.elapsed() > ANSWER_TIME => {
+                failed("the answer takes too long; use the command line, or ask about fewer devices")
+            }
+            // The sender is dropped, which says that a newer question took its place.
+            Ok(None) => return,
+            Err(_) => failed("internal error; please report it and attach the state and the rule"),
+        };
+        if !is_stopped() || !found.errors.is_empty() {
+            // The page may be gone.
+            _ = answer.send(found.draw());
+        }
+    }
+}
+
+impl Site for ProgramSite {
+    fn get(&self, path: &str, query: &Query) -> Option<Answer> {
+        if path != "/device" {
+            return self.shared.board.get(path);
+        }
+        let id = query.get("id")?;
+        let related = related_devices(&self.shared.state(), &self.shared.board.device(id)?);
+        self.shared.board.details(id, &related)
+    }
+
+    fn revision(&self) -> watch::Receiver<u64> {
+        self.shared.board.revision()
+    }
+
+    fn changes_since(&self, revision: u64) -> Answer {
+        self.shared.board.changes_since(revision)
+    }
+
+    fn ask(&self, json: Bytes) -> oneshot::Receiver<Answer> {
+        let (answer, receiver) = oneshot::channel();
+        let number = self.shared.newest.fetch_add(1, Ordering::AcqRel) + 1;
+        let question = WaitingQuestion { number, json, answer };
+        *self.shared.waiting.lock().unwrap_or_else(PoisonError::into_inner) = Some(question);
+        self.shared.asked.notify_one();
+        receiver
+    }
+}

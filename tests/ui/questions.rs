@@ -1,0 +1,101 @@
+//! The pages over plain sockets: sessions, details, changes and questions.
+
+use crate::program::run;
+use crate::running::{example, rule, start};
+
+#[test]
+fn the_link_opens_the_pages_once() {
+    let running = start("ui-once", &example());
+    let cookie = running.open_session();
+    let path = running.link.trim_start_matches(running.origin.as_str());
+    let (head, body) = running.send(&format!("GET {path}"), &[], "");
+    assert!(head.starts_with("HTTP/1.1 403") && body.contains("used before"), "{head}\n{body}");
+    let (head, body) = running.send("GET /", &[], "");
+    assert!(head.starts_with("HTTP/1.1 403") && !body.contains("gpu"), "{head}\n{body}");
+    let (head, body) = running.send("GET /", &[&cookie], "");
+    assert!(head.starts_with("HTTP/1.1 200") && body.contains("gpu-node-03"), "{head}");
+    assert!(!body.contains("token="), "the token is nowhere");
+    let policy =
+        head.lines().find_map(|line| line.strip_prefix("content-security-policy: ")).expect("a policy");
+    assert!(policy.starts_with("default-src 'none'; ") && !policy.contains("unsafe"), "{policy}");
+    for path in ["/../Cargo.toml", "/dump.yaml", "/%2e%2e/dump.yaml", "/device", "/device?id=", "/updates"] {
+        let (head, _) = running.send(&format!("GET {path}"), &[&cookie], "");
+        assert!(head.starts_with("HTTP/1.1 404"), "{path}: {head}");
+    }
+}
+
+#[test]
+fn a_changed_dump_is_read_again_and_a_broken_one_is_not_shown() {
+    let running = start("ui-follow", &example());
+    let cookie = running.open_session();
+    let (_, page) = running.send("GET /", &[&cookie], "");
+    let revision =
+        page.split("data-revision=\"").nth(1).and_then(|rest| rest.split('"').next()).expect("a revision");
+    let updates = |since: &str| running.send(&format!("GET /updates?since={since}"), &[&cookie], "").1;
+    running.replace_dump(&(example() + &rule("fire", "gpu-node-03", "NoExecute")));
+    let changes = updates(revision);
+    assert_eq!(changes.matches("<article").count(), 1, "only the card of the node: {changes}");
+    assert!(
+        changes.contains("example.com/fire:NoExecute from fire") && changes.contains("\"trouble\":null"),
+        "{changes}"
+    );
+    let next =
+        changes.split("\"revision\":").nth(1).and_then(|rest| rest.split(',').next()).expect("a revision");
+    running.replace_dump("apiVersion: v1\nkind: List\nitems: [");
+    let changes = updates(next);
+    assert!(changes.contains("\"trouble\":\"") && changes.contains("\"cards\":[]"), "{changes}");
+    let (_, page) = running.send("GET /", &[&cookie], "");
+    assert!(page.contains("from fire"), "the last state stays");
+}
+
+#[test]
+fn answers_are_those_of_the_commands() {
+    let running = start("ui-questions", &example());
+    let cookie = running.open_session();
+    let answer = running.ask(&cookie, r#"{"targets":["node/gpu-node-03"],"effect":"NoExecute"}"#);
+    let folder = running.dump.parent().expect("a folder");
+    let state = ["--state", "dump.yaml", "-o", "json"];
+    let (_, impact, _) = run(folder, &[&["impact", "--target", "node/gpu-node-03"], &state[..]].concat());
+    let evicted =
+        impact.split("\"evicted\":").nth(1).and_then(|rest| rest.split(',').next()).expect("a number");
+    assert!(answer.contains(&format!("{evicted} pods")), "{evicted}: {answer}");
+    let (_, plan, _) = run(folder, &[&["drain", "node/gpu-node-03", "--dry-run"], &state[..]].concat());
+    let waves = plan.split("\"waves\":").last().and_then(|rest| rest.split(',').next()).expect("a number");
+    assert!(answer.contains("Who goes, and when") && answer.contains("Where they go"), "{answer}");
+    assert!(answer.contains("drain the devices"), "the plan with {waves} waves: {answer}");
+    assert!(answer.contains("kind: DeviceTaintRule"), "{answer}");
+    assert!(answer.contains("tollgate drain node/gpu-node-03 --dry-run --state dump.yaml"), "{answer}");
+    assert!(answer.contains("kubectl apply -f rule.yaml"), "{answer}");
+    // The same by the rule that it stands for.
+    let rule = "apiVersion: resource.k8s.io/v1beta2\\nkind: DeviceTaintRule\\nmetadata: {name: r}\\nspec:\\n  deviceSelector: {driver: gpu.example.com, pool: gpu-node-03}\\n  taint: {key: example.com/r, effect: NoExecute}\\n";
+    let by_rule = running.ask(&cookie, &format!("{{\"rule\":\"{rule}\"}}"));
+    assert!(by_rule.contains(&format!("{evicted} pods")), "{by_rule}");
+    assert!(by_rule.contains("tollgate drain gpu.example.com/gpu-node-03 --dry-run"), "{by_rule}");
+}
+
+#[test]
+fn a_wrong_rule_has_findings_with_line_and_column() {
+    let running = start("ui-findings", &example());
+    let cookie = running.open_session();
+    for (question, expected) in [
+        (r#"{"rule":"a: ["}"#, "data-line"),
+        (
+            r#"{"rule":"apiVersion: resource.k8s.io/v1beta2\nkind: DeviceTaintRule\nmetadata: {name: r}\nspec:\n  taint: {key: a, effect: NoSuch}\n"}"#,
+            "line 5, column",
+        ),
+        (
+            r#"{"rule":"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\n"}"#,
+            "contains no DeviceTaintRule",
+        ),
+        (r#"{"targets":["node/gpu-node-99"]}"#, "did you mean"),
+        (r#"{"targets":["gpu-*"]}"#, "is a pattern"),
+        (r#"{"targets":["node/gpu-node-03"],"effect":"Evict"}"#, "unknown effect"),
+        (r#"{"devices":["d000000000000"]}"#, "the picked devices are gone"),
+        (r#"{"what":1}"#, "cannot read the question"),
+        ("nonsense", "cannot read the question"),
+    ] {
+        let answer = running.ask(&cookie, question);
+        assert!(answer.contains(expected), "{question}: {answer}");
+        assert!(!answer.contains("Who goes"), "nothing is computed: {answer}");
+    }
+}
