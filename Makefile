@@ -161,7 +161,7 @@ fuzz: fuzz-build ## look for inputs that break a law: make fuzz SECONDS=600 [TAR
 	@bin=$(FUZZ_DIR)/$(STATIC_TARGET)/fuzz; failed=; \
 	for name in $(or $(TARGET),$$($$bin/corpus list | cut -d" " -f1)); do \
 		len=$$($$bin/corpus list | awk -v name=$$name '$$1 == name {print $$2}'); \
-		work=$(FUZZ_DIR)/work/$$name; mkdir -p $$work $(FUZZ_DIR)/found; \
+		work=$(FUZZ_DIR)/inputs/$$name; mkdir -p $$work $(FUZZ_DIR)/found; \
 		$$bin/corpus unpack $$name $$work >/dev/null; \
 		TOLLGATE_FUZZ=$$name $$bin/fuzz -max_total_time=$(SECONDS) -timeout=1 -rss_limit_mb=2048 -max_len=$$len \
 			-print_final_stats=1 -artifact_prefix=$(FUZZ_DIR)/found/$$name- $$work >$(FUZZ_DIR)/$$name.log 2>&1 \
@@ -176,7 +176,7 @@ fuzz-store: fuzz-build ## keep the smallest inputs that reach the same code as a
 	@bin=$(FUZZ_DIR)/$(STATIC_TARGET)/fuzz; \
 	for name in $(or $(TARGET),$$($$bin/corpus list | cut -d" " -f1)); do \
 		rm -rf $(FUZZ_DIR)/small/$$name && mkdir -p $(FUZZ_DIR)/small/$$name; \
-		TOLLGATE_FUZZ=$$name $$bin/fuzz -merge=1 -timeout=1 $(FUZZ_DIR)/small/$$name $(FUZZ_DIR)/work/$$name >/dev/null 2>&1; \
+		TOLLGATE_FUZZ=$$name $$bin/fuzz -merge=1 -timeout=1 $(FUZZ_DIR)/small/$$name $(FUZZ_DIR)/inputs/$$name >/dev/null 2>&1; \
 		echo "$$name $$($$bin/corpus pack $$name $(FUZZ_DIR)/small/$$name)"; \
 	done
 

@@ -104,7 +104,7 @@ impl Arguments {
         format!("tollgate ui{}", self.commands().flags)
     }
 
-    /// How other commands are told to use the same state.
+    /// The flags with which other commands use the same state.
     fn commands(&self) -> question::Commands {
         let kubectl = self.release.kubectl();
         let mut flags = kubectl.strip_prefix("kubectl").unwrap_or_default().to_owned();

@@ -50,10 +50,6 @@ pub struct Frame<'a> {
     pub body: Markup,
     /// Links to the documentation: its file below the folder of the documentation, and what it is about.
     pub read_more: &'a [(&'a str, &'a str)],
-    /// Scripts after [`SCRIPT`].
-    pub scripts: &'a [&'a str],
-    /// A live page may ask the server that it comes from.
-    pub is_live: bool,
 }
 
 impl Frame<'_> {
@@ -63,8 +59,7 @@ impl Frame<'_> {
             return html! { p.lead { (self.lead) } (self.body) }.into_string();
         }
         let style = style();
-        let scripts: Vec<&str> = std::iter::once(SCRIPT).chain(self.scripts.iter().copied()).collect();
-        let policy = policy(&style, &scripts, self.is_live);
+        let policy = policy(&style);
         let Page { source, taken, incomplete, command, version, docs, .. } = self.page;
         let page = html! {
             (DOCTYPE)
@@ -96,7 +91,7 @@ impl Frame<'_> {
                     footer {
                         p {
                             "Made by tollgate " (version) " for " time { (self.at) } "."
-                            @if !self.is_live { " Nothing in this file is loaded from elsewhere." }
+                            " Nothing in this file is loaded from elsewhere."
                         }
                         nav aria-label="Documentation" {
                             ul {
@@ -106,9 +101,7 @@ impl Frame<'_> {
                             }
                         }
                     }
-                    @for script in &scripts {
-                        script { (PreEscaped(script)) }
-                    }
+                    script { (PreEscaped(SCRIPT)) }
                 }
             }
         };
@@ -116,14 +109,13 @@ impl Frame<'_> {
     }
 }
 
-/// Only the style and the scripts of the page itself; no frames, no forms, and no requests unless the page is live.
-fn policy(style: &str, scripts: &[&str], is_live: bool) -> String {
-    let hash = |text: &str| format!(" 'sha256-{}'", STANDARD.encode(Sha256::digest(text)));
-    let scripts: String = scripts.iter().map(|script| hash(script)).collect();
-    let live = if is_live { "; connect-src 'self'; img-src 'self'" } else { "" };
+/// Only the style and the script of the page itself; no frames, no forms and no requests.
+fn policy(style: &str) -> String {
+    let hash = |text: &str| format!("'sha256-{}'", STANDARD.encode(Sha256::digest(text)));
     format!(
-        "default-src 'none'; style-src{}; script-src{scripts}; base-uri 'none'; form-action 'none'{live}",
-        hash(style)
+        "default-src 'none'; style-src {}; script-src {}; base-uri 'none'; form-action 'none'",
+        hash(style),
+        hash(SCRIPT)
     )
 }
 

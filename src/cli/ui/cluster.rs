@@ -114,7 +114,7 @@ impl StateFollower for ClusterSource {
             let revision = self.watch.wait_for_change(self.revision, CHECK_PERIOD);
             let trouble = self.trouble();
             let was_old = std::mem::replace(&mut self.is_old, trouble.is_some());
-            // While some watches are lost, others may go on: what they say is shown, and that it may be old.
+            // If only some watches are lost, changes from the others are still shown, with a note that the state may be old.
             if revision > self.revision || (was_old && !self.is_old) {
                 std::thread::sleep(SETTLE_TIME);
                 return StateEvent::Changed(Box::new(self.read()));

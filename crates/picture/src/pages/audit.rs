@@ -154,8 +154,6 @@ pub fn audit(json: &str, at: &str, page: &Page) -> serde_json::Result<String> {
             ("reference/rules.md", "All rules"),
             ("reference/json.md", "The same report as JSON"),
         ],
-        scripts: &[],
-        is_live: false,
     };
     Ok(frame.render())
 }

@@ -38,8 +38,6 @@ pub fn devices(json: &str, page: &Page) -> serde_json::Result<String> {
             ("understand/devices.md", "States of a device"),
             ("reference/json.md", "The same report as JSON"),
         ],
-        scripts: &[],
-        is_live: false,
     };
     Ok(frame.render())
 }

@@ -129,8 +129,6 @@ pub fn drain(record: &Record<'_>, page: &Page) -> serde_json::Result<String> {
             ("guides/drain-a-node.md", "Drain a node"),
             ("reference/json.md", "The same plan as JSON"),
         ],
-        scripts: &[],
-        is_live: false,
     };
     Ok(frame.render())
 }

@@ -108,8 +108,6 @@ pub fn forecast(records: &[Record<'_>], page: &Page) -> serde_json::Result<Strin
             ("understand/forecast.md", "How a forecast is made, and what the outcomes mean"),
             ("reference/json.md", "The same report as JSON"),
         ],
-        scripts: &[],
-        is_live: false,
     };
     Ok(frame.render())
 }

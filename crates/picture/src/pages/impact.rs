@@ -142,8 +142,6 @@ pub fn impact(records: &[Record<'_>], page: &Page) -> serde_json::Result<String>
             ("guides/drain-a-node.md", "Drain a node"),
             ("reference/json.md", "The same report as JSON"),
         ],
-        scripts: &[],
-        is_live: false,
     };
     Ok(frame.render())
 }

@@ -40,7 +40,7 @@ impl Observer for Reporter {
     }
 }
 
-/// A drain that is about to start: the cluster, the file of `--record`, and where its events are told.
+/// A drain that is about to start: the cluster, the file of `--record`, and where its events are reported.
 #[derive(Debug)]
 pub(in crate::cli::drain) struct Session<'a> {
     pub(in crate::cli::drain) asked: &'a AskedServer,
