@@ -29,7 +29,7 @@ pub use json::{Envelope, Keep, Part, parse_kept};
 pub use json::{SyntaxError, parse};
 pub use json::{parse_prefix, parse_within};
 pub use name::{Name, NameSet};
-pub use parts::{FieldSlots, Items, Key, Members};
+pub use parts::{Items, Key, Members};
 
 use node::{Marks, Node, Text, Word};
 use owned::OwnedTexts;

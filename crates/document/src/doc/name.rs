@@ -62,22 +62,6 @@ impl NameSet {
         NameSet(set)
     }
 
-    /// The set of the names that have numbers. Other names are omitted.
-    pub fn numbered(names: impl IntoIterator<Item = Name>) -> NameSet {
-        let mut set = [false; Name::NUMBERS];
-        for name in names.into_iter().filter(|name| name.number != 0) {
-            set[name.number()] = true;
-        }
-        NameSet(set)
-    }
-
-    /// True if a key with this number can be one of the names. Always true for 0, because such a key was not
-    /// recognized.
-    #[inline]
-    pub(super) fn may_contain(&self, number: u8) -> bool {
-        number == 0 || self.0[number as usize]
-    }
-
     /// True if the set has that name.
     #[inline]
     pub fn has(&self, name: Name) -> bool {
