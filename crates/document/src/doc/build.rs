@@ -129,7 +129,7 @@ impl<'a> Builder<'a> {
         let source = self.doc.source;
         let key = source.get(text.start as usize..text.end as usize).unwrap_or_default();
         if let Some(node) = self.doc.nodes.get_mut(at) {
-            node.name = name::recognise_text(key);
+            node.name = name::recognise(key.as_bytes());
         }
     }
 

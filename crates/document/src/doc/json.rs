@@ -286,36 +286,20 @@ impl<'a> Reader<'a> {
             }
         }
         self.template = repeat_template::NONE;
-        if !self.read_short_key(out) && !self.read_long_key(out) {
+        if !self.read_plain_key(out) {
             self.read_any_key(out)?;
         }
         Ok(Next::UnlikeTemplate)
     }
 
-    /// Reads a key of at most [`name::LONGEST`] plain bytes with a colon right after it, as nearly all keys are.
-    /// Returns false, and reads nothing, if the key is another one or too close to the end of the text.
-    #[inline]
-    fn read_short_key(&mut self, out: &mut Builder<'_>) -> bool {
-        let ahead = self.bytes.get(self.at..).and_then(|rest| rest.first_chunk::<{ name::LONGEST + 3 }>());
-        let Some([b'"', ahead @ ..]) = ahead else { return false };
-        let Some((length, letters)) = strings::short_plain(ahead) else { return false };
-        if ahead.get(length) != Some(&b'"') || ahead.get(length + 1) != Some(&b':') {
-            return false;
-        }
-        let end = self.at + length + 2;
-        out.key(span(self.at, end), name::recognise(letters));
-        self.at = end + 1;
-        true
-    }
-
-    /// Reads a plain key that [`Self::read_short_key`] does not read, such as a longer one. Returns false, and reads
+    /// Reads a key without escapes and with a colon right after it, as nearly all keys are. Returns false, and reads
     /// nothing, if there is none.
-    #[inline(never)]
-    fn read_long_key(&mut self, out: &mut Builder<'_>) -> bool {
+    #[inline]
+    fn read_plain_key(&mut self, out: &mut Builder<'_>) -> bool {
         let (start, end) = (self.at, self.plain_end());
         let is_plain = self.peek() == Some(b'"') && self.bytes.get(end..end + 2) == Some(b"\":");
         let Some(key) = self.bytes.get(start + 1..end).filter(|_| is_plain) else { return false };
-        out.key(span(start, end + 1), if key.len() > name::LONGEST { name::recognise_long(key) } else { 0 });
+        out.key(span(start, end + 1), name::recognise(key));
         self.at = end + 2;
         true
     }

@@ -230,7 +230,7 @@ impl<'a> Reader<'a> {
             self.skip_key()?;
             return self.skip_value();
         }
-        if !self.read_short_key(out) && !self.read_long_key(out) {
+        if !self.read_plain_key(out) {
             self.read_any_key(out)?;
         }
         self.read_kept(out, keep)

@@ -4,7 +4,7 @@
 //! and all.
 
 use super::{Fault, Reader, span};
-use crate::doc::{Builder, ValueKind, name};
+use crate::doc::{Builder, ValueKind};
 
 impl Reader<'_> {
     /// Reads the string whose opening quote is here.
@@ -139,27 +139,6 @@ fn plain_length(bytes: &[u8]) -> usize {
         }
     }
     long_plain_length(bytes)
-}
-
-/// The number of bytes before the first quote, backslash or control character, and these bytes as [`name::Letters`].
-/// `None` if there are more than [`name::LONGEST`] of them.
-#[inline]
-pub(super) fn short_plain(ahead: &[u8; name::LONGEST + 2]) -> Option<(usize, name::Letters)> {
-    let (first, rest) = ahead.split_first_chunk::<8>()?;
-    let (second, after) = rest.split_first_chunk::<8>()?;
-    let (low, high) = (u64::from_le_bytes(*first), u64::from_le_bytes(*second));
-    // The bytes below the lowest high bit that is set.
-    let before = |found: u64| (found & found.wrapping_neg()).wrapping_sub(1) >> 7;
-    let found = [string_end_bits(*first), string_end_bits(*second)];
-    if found == [0, 0] {
-        return (after.first() == Some(&b'"')).then_some((name::LONGEST, [low, high]));
-    }
-    // Chosen without a branch: how long a key is nobody can guess.
-    let is_short = found[0] != 0;
-    let (skipped, word, found) = if is_short { (0, low, found[0]) } else { (8, high, found[1]) };
-    let word = word & before(found);
-    let letters = if is_short { [word, 0] } else { [low, word] };
-    Some((skipped + found.trailing_zeros() as usize / 8, letters))
 }
 
 /// Sets the high bit of each byte that is a quote, a backslash or a control character. Only the lowest set
