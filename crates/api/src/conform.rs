@@ -9,7 +9,6 @@
 mod mend;
 mod merge;
 mod near;
-mod quick;
 pub mod suggest;
 
 use std::collections::HashSet;
@@ -93,14 +92,6 @@ pub struct Conformed<'d> {
 
 /// Decodes `value` by `schema`: finds what the server's decoder, or a strict one, refuses.
 pub fn conform(value: Value<'_>, schema: Schema) -> Conformed<'_> {
-    if quick::is_clean(value, schema) {
-        return Conformed { errors: Vec::new(), strict: Vec::new(), left_out: [0; 2], changed: None };
-    }
-    conform_by_walk(value, schema)
-}
-
-/// Like [`conform`], without the fast path: visits the whole document and finds all errors.
-fn conform_by_walk(value: Value<'_>, schema: Schema) -> Conformed<'_> {
     let mut walk =
         Walk { schema, errors: ErrorList::default(), strict: ErrorList::default(), known: HashSet::new() };
     let frame = Frame { owner: schema.root, at: &Path::ROOT };
@@ -388,15 +379,6 @@ impl<'d> SeenKeys<'d> {
     fn of(object: Value<'d>) -> SeenKeys<'d> {
         let large = object.members().nth(SEARCHED_MEMBERS).is_some();
         SeenKeys { object, known: large.then(HashSet::new), bits: 0 }
-    }
-
-    /// Creates a detector that has seen the first `position` keys of `object`.
-    fn of_first(object: Value<'d>, position: usize) -> SeenKeys<'d> {
-        let mut seen = SeenKeys::of(object);
-        for (index, (key, _)) in object.members().take(position).enumerate() {
-            seen.is_repeated(key.text(), index);
-        }
-        seen
     }
 
     /// Returns true if `key`, which is at `position`, came before, and takes it as seen.

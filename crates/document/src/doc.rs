@@ -31,7 +31,7 @@ pub use json::{parse_prefix, parse_within};
 pub use name::{Name, NameSet};
 pub use parts::{Items, Key, Members};
 
-use node::{Marks, Node, Text, Word};
+use node::{Node, Text, Word};
 use owned::OwnedTexts;
 use tape::Tape;
 
@@ -287,30 +287,6 @@ impl<'d> Value<'d> {
             && other.doc.verbatim
             && mine.span.len() == others.span.len()
             && same_bytes(self.doc.bytes(mine.span), other.doc.bytes(others.span))
-    }
-
-    /// True if the text is equal, byte for byte, to that of the value at the same path in an earlier item of the same
-    /// list, so that a schema accepts both or neither. False does not mean that they differ.
-    #[inline]
-    pub fn is_copied(self) -> bool {
-        self.node().is_some_and(|node| node.marks.has(Marks::COPIED))
-    }
-
-    /// True if a list contains the value, directly or at any depth.
-    pub fn is_in_list(self) -> bool {
-        let mut at = 0;
-        while at < self.at
-            && let Some(node) = self.doc.nodes.get(at as usize)
-        {
-            if node.next <= self.at {
-                at = node.next;
-            } else if node.kind == ValueKind::Array {
-                return true;
-            } else {
-                at += 1;
-            }
-        }
-        false
     }
 
     /// The bytes that the value was read from, quotes included; empty unless a JSON reader made the document and

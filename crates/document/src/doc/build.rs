@@ -6,7 +6,7 @@
 use super::name;
 use super::repeat_template::RepeatTemplate;
 use super::tape::Tape;
-use super::{Doc, Marks, Node, OwnedTexts, Span, Syntax, Text, Value, ValueKind, Word};
+use super::{Doc, Node, OwnedTexts, Span, Syntax, Text, Value, ValueKind, Word};
 
 /// A document being written.
 #[derive(Debug)]
@@ -79,7 +79,7 @@ impl<'a> Builder<'a> {
     #[expect(clippy::cast_possible_truncation, reason = "sources are capped far below 4 GiB")]
     fn push_named(&mut self, kind: ValueKind, span: Span, text: Text, name: u8) -> u32 {
         let at = self.doc.nodes.len() as u32;
-        self.doc.nodes.push(Node { span, next: at + 1, kind, text, name, marks: Marks::default() });
+        self.doc.nodes.push(Node { span, next: at + 1, kind, text, name });
         at
     }
 

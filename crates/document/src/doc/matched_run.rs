@@ -5,7 +5,7 @@
 //! and the byte after it are in the run; a container of which only the beginning is, is opened.
 
 use super::build::Open;
-use super::{Builder, Marks, Node, ValueKind};
+use super::{Builder, Node, ValueKind};
 
 /// A position in the template's text at which a matching run can start.
 #[derive(Clone, Copy, Debug)]
@@ -77,13 +77,6 @@ impl Builder<'_> {
             node.span.start += run.offset;
             node.span.end += run.offset;
             node.next += moved;
-            node.marks.add(Marks::COPIED);
-        }
-        // What was only begun goes on in its own way.
-        for begun in self.open.iter().rev().take_while(|open| open.node as usize >= copied) {
-            if let Some(node) = self.doc.nodes.get_mut(begun.node as usize) {
-                node.marks.remove(Marks::COPIED);
-            }
         }
         found.resume
     }
