@@ -309,39 +309,10 @@ impl<'d> Value<'d> {
 
     /// The value of the first member with that name; absent if there is none. [`Value::get`] for constant names, and
     /// faster.
-    #[expect(clippy::inline_always, reason = "the name is a constant where it is asked for")]
-    #[inline(always)]
+    #[inline]
     pub fn field(self, name: Name) -> Value<'d> {
-        if name.number == 0 {
-            return self.get(name.text);
-        }
-        let mut at = self.at + 1;
-        let end = match self.node() {
-            Some(node) if node.kind == ValueKind::Object => node.next,
-            _ => at,
-        };
-        // A key is one node, its value the next.
-        while at < end
-            && let Some([key, value]) = self.doc.nodes.get(at as usize..at as usize + 2)
-        {
-            if key.name == name.number {
-                return Value { doc: self.doc, at: at + 1 };
-            }
-            if key.name == 0 {
-                return self.field_from(at, end, name);
-            }
-            at = value.next;
-        }
-        Value::absent()
-    }
-
-    /// [`Value::field`] among the members from the node `at` to `end`, comparing texts: a key without a number may
-    /// still have that name.
-    #[cold]
-    #[inline(never)]
-    fn field_from(self, at: u32, end: u32, name: Name) -> Value<'d> {
-        let mut rest = Members::new(self.doc, at, end);
-        rest.find(|(key, _)| key.is_named(name)).map_or(Value::absent(), |(_, value)| value)
+        let mut members = self.members();
+        members.find(|(key, _)| key.is_named(name)).map_or(Value::absent(), |(_, value)| value)
     }
 
     /// True if this value is a key and its text is that name.
