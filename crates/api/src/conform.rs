@@ -214,12 +214,6 @@ impl Walk {
         let (mut rows, mut unknown) = (0_u64, None::<SeenKeys<'_>>);
         for (position, (key, member)) in value.members().enumerate() {
             let name = key.as_key();
-            if let Some(row) = ty.rows.field_bit_if_plain(name, member.kind())
-                && rows & row == 0
-            {
-                rows |= row;
-                continue;
-            }
             let Some((row, field)) = ty.field_of(name, self.schema.fields) else {
                 let again =
                     unknown.get_or_insert_with(|| SeenKeys::of(value)).is_repeated(key.text(), position);
