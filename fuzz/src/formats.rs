@@ -23,13 +23,12 @@ pub(crate) fn run(data: &[u8]) {
             assert!(sum.is_zero(), "{text} less itself is {}", sum.text());
         }
     }
-    if let Ok(time) = gotime::parse(text)
-        && let Some(written) = gotime::written(time)
+    // A year with more or fewer than four digits cannot be read again.
+    if let Some(written) = gotime::parse(text).map(gotime::rfc3339).ok().filter(|written| written.len() == 20)
     {
-        let written = std::str::from_utf8(&written).expect("ASCII");
         let again =
-            gotime::parse(written).unwrap_or_else(|error| panic!("{text} is written as {written}: {error}"));
-        assert_eq!(gotime::rfc3339(again), gotime::rfc3339(time), "{text}");
+            gotime::parse(&written).unwrap_or_else(|error| panic!("{text} is written as {written}: {error}"));
+        assert_eq!(gotime::rfc3339(again), written, "{text}");
     }
     let mut problems = 0;
     for unit in [Unit::Bytes, Unit::Characters] {

@@ -218,7 +218,6 @@ impl RuleSet {
             hand_written: true,
             declarative: context.profile.declarative,
             now: admission.now.time,
-            latest: admission.now.time.and_then(gotime::written),
             on_key: false,
             rules: self,
             ratchet,

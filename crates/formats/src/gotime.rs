@@ -57,22 +57,6 @@ pub fn micro_time(time: Timestamp) -> String {
     format!("{}.{:06}Z", rfc3339(time).trim_end_matches('Z'), time.nanos / 1000)
 }
 
-/// The bytes of [`rfc3339`], without an allocation; `None` for years outside of 0 to 9999. Their order is that of the
-/// times.
-pub fn written(time: Timestamp) -> Option<[u8; 20]> {
-    let (days, second) = (time.seconds.div_euclid(86_400), time.seconds.rem_euclid(86_400));
-    let (year, month, day) = date(days);
-    if !(0..10_000).contains(&year) {
-        return None;
-    }
-    let digit = |number: i64, place: i64| b'0' + u8::try_from(number / place % 10).unwrap_or_default();
-    let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
-    let two = |number: i64| [digit(number, 10), digit(number, 1)];
-    let [[m1, m2], [d1, d2], [h1, h2], [n1, n2], [s1, s2]] = [month, day, hour, minute, second].map(two);
-    let [y1, y2, y3, y4] = [1000, 100, 10, 1].map(|place| digit(year, place));
-    Some([y1, y2, y3, y4, b'-', m1, m2, b'-', d1, d2, b'T', h1, h2, b':', n1, n2, b':', s1, s2, b'Z'])
-}
-
 /// Reads a time of the form `2026-01-02T03:04:05Z` with a day up to 28; `None` for any other text. Nearly every time
 /// has this form, because the API server writes it, and a slice has a thousand.
 fn parse_canonical(text: &[u8]) -> Option<Timestamp> {

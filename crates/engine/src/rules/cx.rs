@@ -37,9 +37,6 @@ pub struct Cx<'c, 'p> {
     pub(super) declarative: bool,
     /// The current time, if it is known.
     pub now: Option<Timestamp>,
-    /// The current time as text. A time in the same format that is not greater is not in the future, which
-    /// avoids parsing it.
-    pub latest: Option<[u8; 20]>,
     /// True if findings are about the key of a map entry and not about its value.
     pub(super) on_key: bool,
     pub(super) rules: &'c RuleSet,

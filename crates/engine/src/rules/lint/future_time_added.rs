@@ -11,11 +11,6 @@ use tollgate_formats::gotime;
 const CLOCK_DIFFERENCE: i64 = 60;
 
 pub(super) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, placed: &LocatedTaint<'_>) {
-    // A valid time of this length has no other form.
-    let written = placed.taint.written_time().bytes();
-    if cx.latest.is_some_and(|latest| written.len() == latest.len() && *written <= latest[..]) {
-        return;
-    }
     let (Some(time), Some(now)) = (placed.taint.time_added(), cx.now) else { return };
     if time.seconds.saturating_sub(now.seconds) > CLOCK_DIFFERENCE {
         let written = gotime::rfc3339(time);
