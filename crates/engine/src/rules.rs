@@ -33,7 +33,6 @@ use crate::site::{DeviceSelection, LocatedTaint, Site, TaintList, walk};
 use tollgate_api::view::{List, Toleration};
 use tollgate_document::field::Path;
 use tollgate_document::finding::{Finding, FindingBudget, Findings};
-use tollgate_formats::gotime;
 
 /// A check function and the rules that it reports. The functions for the API server's rules call each other
 /// across files, so they list no rules and can report any of them.
