@@ -93,8 +93,6 @@ pub const BEHAVIOUR_V1_35: Behaviour = Behaviour { env: super::V1_35, ..BEHAVIOU
 /// Kubernetes 1.36 without the feature DRAListTypeAttributes.
 pub const BEHAVIOUR_V1_36: Behaviour =
     Behaviour { env: super::V1_36, lists_need_feature: true, ..BEHAVIOUR_V1_35 }.with_list_attributes(false);
-/// Kubernetes 1.36 with the feature DRAListTypeAttributes.
-pub const BEHAVIOUR_V1_36_LISTS: Behaviour = BEHAVIOUR_V1_36.with_list_attributes(true);
 /// Kubernetes 1.37.
 pub const BEHAVIOUR_V1_37: Behaviour = Behaviour {
     env: super::V1_37,

@@ -14,7 +14,7 @@ use crate::tables::{ClaimIndex, ClaimReference, PodEntry, PodIndex};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use tollgate_allocator::Unschedulable;
-use tollgate_allocator::condition::{PostFilter, rejected_message_for_reason, unschedulable_message};
+use tollgate_allocator::condition::{PostFilter, rejected_message, unschedulable_message};
 
 /// Maximum number of entries in `status.reservedFor` of a claim.
 const MAX_CONSUMERS: usize = 256;
@@ -240,8 +240,7 @@ impl<'p> Simulation<'_, 'p> {
             return Attempt::Pending(Pending::default());
         };
         let nodes = self.occupancy.nodes().len();
-        let rejected =
-            |text: &str| Attempt::Pending(unschedulable(rejected_message_for_reason(semantics, nodes, text)));
+        let rejected = |text: &str| Attempt::Pending(unschedulable(rejected_message(semantics, nodes, text)));
         let cycle = match Cycle::start(&self.occupancy, fits, &classes.delegated, entry.needs) {
             Ok(cycle) => cycle,
             Err(rejection) => return rejected(rejection.text),
