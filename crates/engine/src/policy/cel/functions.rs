@@ -62,7 +62,8 @@ pub(super) const OPERATORS: &[(&str, &str, Function)] = &[
     }),
 ];
 
-type CelResult<'b, 'v> = Result<CowVal<'b, 'v>, ExecutionError>;
+/// The result of a CEL function.
+pub(super) type CelResult<'b, 'v> = Result<CowVal<'b, 'v>, ExecutionError>;
 
 /// The CEL environment with all functions.
 pub(super) fn env() -> Env {
@@ -86,8 +87,13 @@ pub(super) fn env() -> Env {
     env
 }
 
-pub(super) fn budget_exhausted() -> ExecutionError {
+fn budget_exhausted() -> ExecutionError {
     ExecutionError::function_error("", "exceeds the step limit")
+}
+
+/// Charges steps; an error if there are not enough left.
+pub(super) fn charge_steps(count: u64) -> Result<(), ExecutionError> {
+    if charge(count) { Ok(()) } else { Err(budget_exhausted()) }
 }
 
 fn number(value: Option<&CowVal<'_, '_>>) -> u64 {
@@ -95,7 +101,7 @@ fn number(value: Option<&CowVal<'_, '_>>) -> u64 {
     number.and_then(|number| u64::try_from(number).ok()).unwrap_or(1)
 }
 
-fn boolean<'b, 'v>(value: bool) -> CowVal<'b, 'v> {
+pub(super) fn boolean<'b, 'v>(value: bool) -> CowVal<'b, 'v> {
     CowVal::owned(CelBool::from(value))
 }
 
@@ -214,18 +220,18 @@ fn operands<'a, 'b, 'v>(
     operator: &str,
     arguments: &'a [CowVal<'b, 'v>],
 ) -> Result<(&'a (dyn Val + 'v), &'a (dyn Val + 'v)), ExecutionError> {
-    match arguments {
-        [left, right] if charge(value_size(left.as_ref()) + value_size(right.as_ref())) => {
-            Ok((left.as_ref(), right.as_ref()))
-        }
-        [_, _] => Err(budget_exhausted()),
-        _ => Err(ExecutionError::no_such_overload(operator, Vec::new())),
-    }
+    let [left, right] = arguments else { return Err(no_such_overload(operator, [])) };
+    charge_steps(value_size(left.as_ref()) + value_size(right.as_ref()))?;
+    Ok((left.as_ref(), right.as_ref()))
 }
 
-fn no_such_overload_error(operator: &str, left: &(dyn Val + '_), right: &(dyn Val + '_)) -> ExecutionError {
-    let types = [left, right].map(|value| value.get_type().name().to_owned());
-    ExecutionError::no_such_overload(operator, types.into())
+/// The error for arguments of types that a function does not take.
+pub(super) fn no_such_overload<'a>(
+    function: &str,
+    arguments: impl IntoIterator<Item = &'a (dyn Val + 'a)>,
+) -> ExecutionError {
+    let types = arguments.into_iter().map(|argument| argument.get_type().name().to_owned());
+    ExecutionError::no_such_overload(function, types.collect())
 }
 
 /// An operator that the left operand has. Its error has a copy of both operands, so they are charged for.
@@ -233,7 +239,7 @@ macro_rules! arithmetic {
     ($name:ident, $operator:expr, $capability:ident, $apply:ident) => {
         fn $name<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> CelResult<'b, 'v> {
             let (left, right) = operands($operator, &arguments)?;
-            let able = left.$capability().ok_or_else(|| no_such_overload_error($operator, left, right))?;
+            let able = left.$capability().ok_or_else(|| no_such_overload($operator, [left, right]))?;
             Ok(CowVal::Owned(able.$apply(right)?.into_owned()))
         }
     };
@@ -248,11 +254,9 @@ arithmetic!(modulo, operators::MODULO, as_modder, modulo);
 fn is_in<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> CelResult<'b, 'v> {
     let [item, container] = arguments.as_slice() else { return Err(budget_exhausted()) };
     let (item, container) = (item.as_ref(), container.as_ref());
-    if !charge(1 + value_size(item)) {
-        return Err(budget_exhausted());
-    }
+    charge_steps(1 + value_size(item))?;
     let found =
-        container.as_container().ok_or_else(|| no_such_overload_error(operators::IN, item, container))?;
+        container.as_container().ok_or_else(|| no_such_overload(operators::IN, [item, container]))?;
     found.contains(item).map(boolean)
 }
 
@@ -262,10 +266,17 @@ fn ordered<'b, 'v>(
     holds: fn(Ordering) -> bool,
 ) -> CelResult<'b, 'v> {
     let (left, right) = operands(operator, arguments)?;
-    let comparer = left.as_comparer().ok_or_else(|| no_such_overload_error(operator, left, right))?;
-    let ordering =
-        comparer.compare(right).map_err(|_uncomparable| no_such_overload_error(operator, left, right))?;
-    Ok(boolean(holds(ordering)))
+    Ok(boolean(holds(compare(operator, left, right)?)))
+}
+
+/// The order of two values. The error says that the function does not take values of these types.
+pub(super) fn compare(
+    function: &str,
+    left: &(dyn Val + '_),
+    right: &(dyn Val + '_),
+) -> Result<Ordering, ExecutionError> {
+    let comparer = left.as_comparer().ok_or_else(|| no_such_overload(function, [left, right]))?;
+    comparer.compare(right).map_err(|_uncomparable| no_such_overload(function, [left, right]))
 }
 
 /// Equality of values of any implementation. Charges for each compared value.

@@ -14,15 +14,11 @@ pub(super) mod strings;
 #[cfg(test)]
 mod tests;
 
-use ::cel::common::types::{CelBool, CelInt, CelString};
+use ::cel::common::types::{CelInt, CelString};
 use ::cel::common::value::{CowVal, FromVal, Val};
 use ::cel::{DeclarationError, Env, ExecutionError};
 
-use super::functions::budget_exhausted;
-use super::meter::charge;
-
-/// The result of a CEL function.
-pub(super) type CelResult<'b, 'v> = Result<CowVal<'b, 'v>, ExecutionError>;
+use super::functions::{CelResult, boolean, charge_steps};
 
 /// The cost of creating or comparing one value.
 const VALUE_COST: u64 = 4;
@@ -49,10 +45,6 @@ pub(super) fn add(env: &mut Env) -> Result<(), DeclarationError> {
     strings::add(env)
 }
 
-fn charge_steps(count: u64) -> Result<(), ExecutionError> {
-    if charge(count) { Ok(()) } else { Err(budget_exhausted()) }
-}
-
 /// An argument of a type that its overload was declared with.
 fn argument<'a, 'b, 'v, T: FromVal<'a, 'v>>(
     arguments: &'a [CowVal<'b, 'v>],
@@ -75,10 +67,6 @@ fn text<'a>(arguments: &'a [CowVal<'_, '_>], index: usize) -> Result<&'a str, Ex
 
 fn function_error(function: &str, reason: impl Into<String>) -> ExecutionError {
     ExecutionError::function_error(function, reason.into())
-}
-
-fn boolean<'b, 'v>(value: bool) -> CowVal<'b, 'v> {
-    CowVal::owned(CelBool::from(value))
 }
 
 fn integer<'b, 'v>(value: i64) -> CowVal<'b, 'v> {

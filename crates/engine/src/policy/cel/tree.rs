@@ -19,7 +19,7 @@ use ::cel::common::types::{
 };
 use ::cel::common::value::{CowVal, Val};
 
-use super::functions::{copy_cost, deep_equals};
+use super::functions::{charge_steps, copy_cost, deep_equals, no_such_overload};
 use super::meter::charge;
 use tollgate_document::doc::{Value, ValueKind};
 
@@ -235,13 +235,10 @@ impl Adder for List<'_> {
         Self: 'v,
     {
         let (Some(more), Some(count)) = (other.as_iterable(), other.as_sizer().map(Sizer::size)) else {
-            let types = vec!["list".to_owned(), other.get_type().name().to_owned()];
-            return Err(ExecutionError::no_such_overload("_+_", types));
+            return Err(no_such_overload("_+_", [self as &dyn Val, other]));
         };
         let count = u64::try_from(*self.size().inner() + *count.inner()).unwrap_or_default();
-        if !charge(ITEM_COST * count) {
-            return Err(super::functions::budget_exhausted());
-        }
+        charge_steps(ITEM_COST * count)?;
         let mut all: Vec<Box<dyn Val + 'v>> = Vec::with_capacity(usize::try_from(count).unwrap_or_default());
         for mut items in [self.iter(), more.iter()] {
             while let Some(item) = items.next() {
@@ -299,7 +296,8 @@ impl Indexer for List<'_> {
 /// Charges for what was found in a container that an expression made: the interpreter may copy it.
 fn got<'b, 'v>(found: Result<CowVal<'b, 'v>, ExecutionError>) -> Result<CowVal<'b, 'v>, ExecutionError> {
     let found = found?;
-    if charge(copy_cost(found.as_ref())) { Ok(found) } else { Err(super::functions::budget_exhausted()) }
+    charge_steps(copy_cost(found.as_ref()))?;
+    Ok(found)
 }
 
 impl Iterable for List<'_> {
@@ -358,9 +356,7 @@ impl Indexer for Map<'_> {
         let name = key.downcast_ref::<CelString<'_>>().map(CelString::inner);
         // The key is compared, or hashed, and copied into an error if there is none.
         let length = name.map_or(0, str::len) as u64;
-        if !charge(1 + length / 8) {
-            return Err(super::functions::budget_exhausted());
-        }
+        charge_steps(1 + length / 8)?;
         let (object, made) = match self {
             Map::Json { object, members } => (*object, members),
             Map::Made(made) => return got(made.container.get(key)),

@@ -13,6 +13,7 @@ use ::cel::common::types::{CelDouble, CelInt, CelString, DYN_TYPE, Type};
 use ::cel::common::value::{CowVal, StaticVal, Val};
 use ::cel::{DeclarationError, Env, ExecutionError};
 
+use super::super::functions::no_such_overload;
 use super::{CelResult, VALUE_COST, boolean, charge_steps, function_error, integer, string};
 use tollgate_cel::evaluate::{CallError, LibraryValue, PlainValue};
 use tollgate_formats::gotime;
@@ -179,10 +180,7 @@ pub(super) fn check_zone(function: &str, zone: &str) -> Result<(), String> {
 
 fn call<'b, 'v>(function: &str, arguments: &[CowVal<'b, 'v>]) -> CelResult<'b, 'v> {
     charge_steps(if matches!(function, "add" | "sub") { SUM_COST } else { VALUE_COST })?;
-    let unsupported = || {
-        let types = arguments.iter().map(|argument| argument.get_type().name().to_owned());
-        ExecutionError::no_such_overload(function, types.collect())
-    };
+    let unsupported = || no_such_overload(function, arguments.iter().map(AsRef::as_ref));
     let text = arguments.iter().find_map(|argument| argument.downcast_ref::<CelString<'_>>());
     let text = text.map(CelString::inner);
     if let Some((function, reason)) = text.and_then(|text| too_long(function, text)) {
@@ -265,8 +263,4 @@ fn explain<'f>(function: &'f str, text: Option<&str>, problem: String) -> (&'f s
         }
         _ => (function, problem),
     }
-}
-
-fn no_such_overload(function: &str, values: [&(dyn Val + '_); 2]) -> ExecutionError {
-    ExecutionError::no_such_overload(function, values.map(|value| value.get_type().name().to_owned()).into())
 }

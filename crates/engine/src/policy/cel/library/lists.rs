@@ -8,7 +8,7 @@ use ::cel::common::types::{CelInt, DYN_TYPE, LIST_TYPE};
 use ::cel::common::value::{CowVal, Val};
 use ::cel::{DeclarationError, Env, ExecutionError};
 
-use super::super::functions::{deep_equals, value_size};
+use super::super::functions::{self, deep_equals, value_size};
 use super::{CelResult, boolean, charge_steps, function_error, integer};
 
 pub(super) fn add(env: &mut Env) -> Result<(), DeclarationError> {
@@ -78,12 +78,7 @@ fn position<'b, 'v>(
 
 fn compare(function: &str, one: &(dyn Val + '_), other: &(dyn Val + '_)) -> Result<Ordering, ExecutionError> {
     charge_steps(1 + value_size(one) + value_size(other))?;
-    let types = || {
-        let types = [one, other].map(|value| value.get_type().name().to_owned());
-        ExecutionError::no_such_overload(function, types.into())
-    };
-    let comparer = one.as_comparer().ok_or_else(types)?;
-    comparer.compare(other).map_err(|_uncomparable| types())
+    functions::compare(function, one, other)
 }
 
 fn is_sorted<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> CelResult<'b, 'v> {
