@@ -121,8 +121,7 @@ fn note_ineffective_tolerations<'s>(
     tainted: impl Iterator<Item = TaintedDevice<'s>>,
     sentences: &mut Vec<String>,
 ) {
-    let (mut no_effect, mut not_copied, mut overflow) =
-        (ClaimTally::new(), ClaimTally::new(), ClaimTally::new());
+    let [mut no_effect, mut not_copied, mut overflow] = <[ClaimTally; 3]>::default();
     for TaintedDevice { slot, result, taint } in tainted {
         let copied = eviction::tolerance(result.tolerations(query.profile), taint, query.profile);
         if copied == eviction::Tolerance::No {
@@ -224,15 +223,12 @@ fn tainted_by_rule<'s>(
 }
 
 /// Claims to which the same note applies.
+#[derive(Default)]
 struct ClaimTally {
     claims: Vec<Slot>,
 }
 
 impl ClaimTally {
-    fn new() -> ClaimTally {
-        ClaimTally { claims: Vec::new() }
-    }
-
     /// Adds a claim, unless it is the one that was added last.
     fn add(&mut self, slot: Slot) {
         if self.claims.last() != Some(&slot) {
