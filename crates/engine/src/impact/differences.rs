@@ -196,7 +196,7 @@ fn tainted_by_slice<'s>(query: ImpactQuery<'s>, name: &str) -> impl Iterator<Ite
 
 /// Returns the allocated devices of the claim in a slot.
 fn allocated_devices(snapshot: &Snapshot, slot: Slot) -> impl Iterator<Item = &AllocatedDevice> {
-    let claim = snapshot.claims().get(slot).and_then(|entry| entry.record.as_deref());
+    let claim = snapshot.claims.get(slot).and_then(|entry| entry.record.as_deref());
     claim.into_iter().flat_map(|claim| claim.results.iter().flatten())
 }
 
@@ -243,7 +243,7 @@ impl ClaimTally {
         sentences: &mut Vec<String>,
         sentence: impl Fn(String) -> String,
     ) {
-        let names = self.claims.iter().filter_map(|slot| query.snapshot.claims().key(*slot));
+        let names = self.claims.iter().filter_map(|slot| query.snapshot.claims.key(*slot));
         let Some((namespace, name)) = names.clone().min() else { return };
         let claims = match names.count() - 1 {
             0 => format!("claim {namespace}/{name} tolerates the taint"),

@@ -56,7 +56,7 @@ impl Snapshot {
     fn count_devices(&self, rule: &Rule) -> (usize, usize) {
         let selector = rule.selector.clone().unwrap_or_default();
         let (mut devices, mut idle) = (0, 0);
-        for (driver, pools) in self.drivers() {
+        for (driver, pools) in &self.drivers {
             for (pool_name, slot) in pools {
                 let Some(pool) = self.pool(*slot) else { continue };
                 let listed = pool.current_slices().flat_map(|slice| slice.devices.iter());

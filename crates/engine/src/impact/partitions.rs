@@ -141,7 +141,7 @@ fn find_partitions<'s>(
     excluded: impl Fn(Slot, &ConsumingDevice<'s>) -> bool,
 ) -> Vec<Partition<'s>> {
     let mut found = BTreeSet::new();
-    for slot in snapshot.drivers().values().flat_map(|pools| pools.values()) {
+    for slot in snapshot.drivers.values().flat_map(|pools| pools.values()) {
         let Some(pool) = snapshot.pool(*slot) else { continue };
         let (selected, others): (Vec<ConsumingDevice<'s>>, Vec<_>) =
             consuming_devices(pool).partition(|device| is_selected(*slot, device));

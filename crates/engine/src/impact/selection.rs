@@ -168,7 +168,7 @@ fn evaluate_rule<'s>(
         return Some(evaluated);
     }
     let mut problems = Problems::default();
-    for (driver, pools) in snapshot.drivers() {
+    for (driver, pools) in &snapshot.drivers {
         for slot in pools.values() {
             let slices = snapshot.pool(*slot).into_iter().flat_map(Pool::current_slices);
             for slice in slices {

@@ -86,7 +86,7 @@ pub struct Snapshot {
     /// Bytes of memory that all objects count for (`cost`).
     pub(super) bytes: usize,
     pub(super) slices: HashMap<InternedStr, Arc<Slice>, RandomState>,
-    drivers: BTreeMap<InternedStr, Pools>,
+    pub(super) drivers: BTreeMap<InternedStr, Pools>,
     /// The pools, by driver and name.
     pub(super) pools: SlotMap<Pool>,
     pub(super) claims: SlotMap<ClaimEntry>,
@@ -274,10 +274,6 @@ impl Snapshot {
         self.rules().any(|rule| rule.class_criteria().is_some())
     }
 
-    pub(super) fn drivers(&self) -> &BTreeMap<InternedStr, Pools> {
-        &self.drivers
-    }
-
     pub(super) fn slice(&self, name: &str) -> Option<&Slice> {
         self.slices.get(name).map(|slice| &**slice)
     }
@@ -292,14 +288,6 @@ impl Snapshot {
 
     pub(super) fn rules(&self) -> impl Iterator<Item = &Rule> {
         self.rules.values().map(|rule| &**rule)
-    }
-
-    pub(super) fn claims(&self) -> &SlotMap<ClaimEntry> {
-        &self.claims
-    }
-
-    pub(super) fn pods(&self) -> &SlotMap<Option<Arc<Pod>>> {
-        &self.pods
     }
 
     /// Returns the PodDisruptionBudgets in a namespace.

@@ -116,7 +116,7 @@ impl<'s> TaintedDevices<'s> {
 
     /// Returns the number of published devices of a driver that are tainted.
     pub fn count(&self, driver: &str) -> usize {
-        let Some(pools) = self.snapshot.drivers().get(driver) else { return 0 };
+        let Some(pools) = self.snapshot.drivers.get(driver) else { return 0 };
         let none = SelectedDevices::default();
         let own = self.by_driver.get(driver).unwrap_or(&none);
         let both = [own, &self.everywhere];
@@ -176,11 +176,11 @@ fn count_published(snapshot: &Snapshot, pools: &Pools) -> usize {
 impl Snapshot {
     /// Returns the names of the drivers that publish devices or have allocated ones.
     pub fn driver_names(&self) -> impl Iterator<Item = &str> {
-        self.drivers().keys().map(|name| &**name)
+        self.drivers.keys().map(|name| &**name)
     }
 
     /// Returns the number of devices that a driver publishes.
     pub fn published_devices(&self, driver: &str) -> usize {
-        self.drivers().get(driver).map_or(0, |pools| count_published(self, pools))
+        self.drivers.get(driver).map_or(0, |pools| count_published(self, pools))
     }
 }

@@ -118,7 +118,7 @@ fn resolve_names(names: &DeviceNames, snapshot: &Snapshot) -> Result<ResolvedTar
     let Some(reason) = unmatched::missing_name(&selector, snapshot) else {
         return Ok(ResolvedTarget { devices: vec![names.clone()], notes: Vec::new() });
     };
-    let Some(driver) = names.driver.as_deref().filter(|name| !snapshot.drivers().contains_key(*name)) else {
+    let Some(driver) = names.driver.as_deref().filter(|name| !snapshot.drivers.contains_key(*name)) else {
         return Err(reason);
     };
     // The first part is not a driver: perhaps a node, or a pool, which is often called after its node.
@@ -128,7 +128,7 @@ fn resolve_names(names: &DeviceNames, snapshot: &Snapshot) -> Result<ResolvedTar
     let of_pool = |(name, pools): (&super::interner::InternedStr, &super::snapshot::Pools)| {
         pools.contains_key(driver).then(|| name.to_string())
     };
-    match snapshot.drivers().iter().find_map(of_pool) {
+    match snapshot.drivers.iter().find_map(of_pool) {
         Some(owner) => Err(format!("{reason}; `{driver}` is a pool: use `{owner}/{driver}`")),
         None => Err(reason),
     }
@@ -151,7 +151,7 @@ fn node_names(snapshot: &Snapshot) -> BTreeSet<&str> {
 
 /// Returns the pools as (driver, pool name, pool).
 fn pools(snapshot: &Snapshot) -> impl Iterator<Item = (&str, &str, &Pool)> {
-    snapshot.drivers().iter().flat_map(move |(driver, pools)| {
+    snapshot.drivers.iter().flat_map(move |(driver, pools)| {
         let known = pools.iter().filter_map(move |(name, slot)| Some((name, snapshot.pool(*slot)?)));
         known.map(move |(name, pool)| (&**driver, &**name, pool))
     })

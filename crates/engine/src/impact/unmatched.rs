@@ -16,7 +16,7 @@ pub(super) fn reason(selector: &Selector, snapshot: &Snapshot) -> Option<String>
 /// Returns a sentence about the first name in the selector that no ResourceSlice contains, with a similar
 /// existing name; `None` if all names exist.
 pub(super) fn missing_name(selector: &Selector, snapshot: &Snapshot) -> Option<String> {
-    let drivers = snapshot.drivers();
+    let drivers = &snapshot.drivers;
     let in_driver = |name: &str| selector.driver.as_deref().is_none_or(|wanted| wanted == name);
     if let Some(driver) = selector.driver.as_deref()
         && !drivers.contains_key(driver)
