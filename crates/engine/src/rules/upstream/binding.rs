@@ -1,7 +1,7 @@
 //! Binding conditions, of a device and of an allocation result.
 
 use super::hub;
-use super::lists::{self, KeySet};
+use super::lists;
 use crate::rules::Cx;
 use crate::rules::table::BINDING_CONDITIONS;
 use tollgate_api::view::Strings;
@@ -27,8 +27,8 @@ pub fn check_binding_conditions(
     }
     check_duplicates(cx, &conditions_at, conditions);
     check_duplicates(cx, &failures_at, failures);
-    let known = KeySet::of(conditions.iter());
-    for (index, failure) in failures.iter().enumerate().filter(|(_, failure)| known.has(failure)) {
+    let known = lists::names(conditions.iter());
+    for (index, failure) in failures.iter().enumerate().filter(|(_, failure)| known.get(*failure).is_some()) {
         cx.report(BINDING_CONDITIONS, &failures_at.index(index))
             .invalid(failure, "bindingFailureConditions must not overlap with bindingConditions");
     }

@@ -129,7 +129,7 @@ fn check_counters<'d>(
     let is_declarative = cx.is_declarative();
     let judge = |cx: &mut Cx<'_, '_>| {
         let has_stored = is_declarative && !stored.is_empty();
-        let stored = lists::Stored::of(stored.iter().map(|(name, _)| name), |name| name);
+        let stored = lists::names(stored.iter().map(|(name, _)| name));
         let is_stored = |name: &'d str| has_stored && stored.get(&name).is_some();
         // Hand-written errors give way to declarative ones of the same path, whichever name those are about.
         let gives_way =

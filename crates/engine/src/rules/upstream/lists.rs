@@ -2,6 +2,7 @@
 //!
 //! It has no rules of its own: the caller passes the rule to report. A valid short list needs no allocation.
 
+use std::borrow::Borrow;
 use std::collections::{HashMap, HashSet};
 use std::hash::Hash;
 
@@ -55,33 +56,18 @@ pub fn for_each_duplicate_by<T: Copy, K: Eq + Hash>(
     }
 }
 
-/// A set of the keys of another list: searched linearly if short, hashed if long.
-pub struct KeySet<'d, K> {
-    keys: K,
-    remembered: Option<HashSet<&'d str>>,
-}
-
-impl<'d, K: Iterator<Item = &'d str> + Clone> KeySet<'d, K> {
-    /// Collects the keys.
-    pub fn of(keys: K) -> KeySet<'d, K> {
-        let remembered = keys.clone().nth(SHORT).map(|_| keys.clone().collect());
-        KeySet { keys, remembered }
-    }
-
-    /// True if `key` is one of the keys.
-    pub fn has(&self, key: &str) -> bool {
-        match &self.remembered {
-            Some(remembered) => remembered.contains(key),
-            None => self.keys.clone().any(|known| known == key),
-        }
-    }
-}
-
 /// Looks up the items of another list by key: by linear search if short, by hash map if long.
 pub struct Stored<I: Iterator, N, K> {
     items: I,
     key: N,
     remembered: Option<HashMap<K, I::Item>>,
+}
+
+/// The names in another list, to look for one of them with [`Stored::get`].
+pub fn names<'d, I: Iterator<Item = &'d str> + Clone>(
+    names: I,
+) -> Stored<I, impl Fn(&'d str) -> &'d str, &'d str> {
+    Stored::of(names, |name| name)
 }
 
 impl<I, N, K> Stored<I, N, K>
@@ -103,10 +89,13 @@ where
     }
 
     /// Returns the first item with that key.
-    pub fn get(&self, wanted: &K) -> Option<I::Item> {
+    pub fn get<Q: Eq + Hash + ?Sized>(&self, wanted: &Q) -> Option<I::Item>
+    where
+        K: Borrow<Q>,
+    {
         match &self.remembered {
             Some(remembered) => remembered.get(wanted).copied(),
-            None => self.items.clone().find(|item| (self.key)(*item) == *wanted),
+            None => self.items.clone().find(|item| (self.key)(*item).borrow() == wanted),
         }
     }
 }

@@ -19,9 +19,9 @@ pub fn check_skip_node_operations(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: Stri
             let value = BadValue::named(operation);
             cx.report(SKIP_NODE_OPERATIONS, &at.index(index)).native().duplicate(value, "");
         });
-        let stored = lists::KeySet::of(old.iter());
+        let stored = lists::names(old.iter());
         for (index, operation) in list.iter().enumerate() {
-            if !KNOWN.contains(&operation) && !stored.has(operation) {
+            if !KNOWN.contains(&operation) && stored.get(operation).is_none() {
                 let value = BadValue::named(operation);
                 cx.report(SKIP_NODE_OPERATIONS, &at.index(index))
                     .native()
