@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use super::json_schema::{self, Budget, Schema, SchemaViolation, SoughtNames};
 use super::{Policy, Violation};
-use crate::rules::ratchet::{PathRef, Ratchet, Statement};
+use crate::rules::ratchet::{Ratchet, Statement};
 use crate::rules::report::{Report, Reported, Sink, Text};
 use crate::rules::{Level, RuleSet};
 use tollgate_document::doc::Value;
@@ -228,7 +228,7 @@ impl<'s> Sink<'s> for ViolationSink<'s, '_> {
                 text = detail.take().map(Text::compose);
             }
             let said = text.as_deref().unwrap_or_default();
-            let (at, policy) = (PathRef::Walked(at), Some(&*location));
+            let (at, policy) = (&at.owned(), Some(&*location));
             if ratchet.takes(&Statement { rule, at, kind, value: &value, detail: said, policy }) {
                 return Reported::DROPPED;
             }

@@ -5,7 +5,7 @@
 
 use super::Origin;
 use super::RuleSet;
-use super::ratchet::{PathRef, Ratchet, Statement};
+use super::ratchet::{Ratchet, Statement};
 use super::report::{Report, Reported, Sink, Text};
 use crate::admission::{Context, Operation};
 use tollgate_api::profile::{Profile, Version};
@@ -179,9 +179,8 @@ impl<'r> Sink<'r> for RunSink<'r, '_, '_> {
             cx.findings.leave_out(rule, 1);
             return Reported::DROPPED;
         }
-        let (value, detail) = (value.into(), detail.compose());
-        let said =
-            Statement { rule, at: PathRef::Walked(at), kind, value: &value, detail: &detail, policy: None };
+        let (at, value, detail) = (at.owned(), value.into(), detail.compose());
+        let said = Statement { rule, at: &at, kind, value: &value, detail: &detail, policy: None };
         if ratchet.is_some_and(|ratchet| ratchet.takes(&said)) {
             return Reported::DROPPED;
         }
@@ -189,7 +188,6 @@ impl<'r> Sink<'r> for RunSink<'r, '_, '_> {
             cx.findings.leave_out(rule, 1);
             return Reported::DROPPED;
         }
-        let at = at.owned();
         let (user, server) = (at.print(PathStyle::User), at.print(style));
         let server_at = (user != server).then_some(server);
         let finding = Finding { server_at, on_key: cx.on_key, ..Finding::new(rule, at, kind, value, detail) };

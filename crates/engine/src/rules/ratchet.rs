@@ -26,7 +26,7 @@ use foldhash::quality::RandomState;
 
 use tollgate_api::view::{Object, SliceTaint, Taint, View as _};
 use tollgate_document::doc::{self, Index, Value};
-use tollgate_document::field::{FieldPath, Path, StepName};
+use tollgate_document::field::{FieldPath, Name};
 use tollgate_document::finding::{BadValue, ErrorType, Finding, RuleId};
 use tollgate_formats::gofmt::head;
 
@@ -157,7 +157,7 @@ impl Ratchet<'_> {
 #[derive(Clone, Copy, Debug)]
 pub struct Statement<'a> {
     pub rule: RuleId,
-    pub at: PathRef<'a>,
+    pub at: &'a FieldPath,
     pub kind: ErrorType,
     pub value: &'a BadValue,
     pub detail: &'a str,
@@ -165,18 +165,11 @@ pub struct Statement<'a> {
     pub policy: Option<&'a str>,
 }
 
-/// The path that a finding is about, borrowed or owned.
-#[derive(Clone, Copy, Debug)]
-pub enum PathRef<'a> {
-    Walked(&'a Path<'a>),
-    Kept(&'a FieldPath),
-}
-
 impl<'a> Statement<'a> {
     /// Borrows the content of a finding. `policy` is the policy that reports it, if any.
     pub fn of(finding: &'a Finding, policy: Option<&'a str>) -> Statement<'a> {
         let Finding { rule, kind, value, detail, at, .. } = finding;
-        Statement { rule, at: PathRef::Kept(at), kind: *kind, value, detail, policy }
+        Statement { rule, at, kind: *kind, value, detail, policy }
     }
 
     /// Returns a hash of the finding that does not depend on the order of lists, and the taint that the finding is
@@ -193,30 +186,26 @@ impl<'a> Statement<'a> {
         let (mut value, mut in_taints) = (object.value(), false);
         // The taint, and whether it is its key, value, effect or rate that is spoken of, not what it carries.
         let (mut taint, mut is_of_taint) = (None, false);
-        let mut step = |step: StepName<'_>| {
+        for step in self.at.user_steps() {
             let field = match step {
-                StepName::Index(index) => {
-                    value = searched.index.item(value, index);
+                Name::Index(index) => {
+                    value = searched.index.item(value, *index);
                     ("item", name_of(value)).hash(&mut out);
                     ""
                 }
-                StepName::Field(name) | StepName::Key(name) => {
+                Name::Field(name) | Name::Key(name) => {
                     value = searched.index.member(value, name).map_or(Value::absent(), |(_, value)| value);
                     ("member", name).hash(&mut out);
-                    if matches!(step, StepName::Field(_)) { name } else { "" }
+                    if matches!(step, Name::Field(_)) { &**name } else { "" }
                 }
             };
             if taint.is_some() {
                 is_of_taint &= matches!(field, "taint" | "key" | "value" | "effect" | "evictionsPerSecond");
-            } else if in_taints && matches!(step, StepName::Index(_)) || field == "taint" {
+            } else if in_taints && matches!(step, Name::Index(_)) || field == "taint" {
                 taint = Some(SliceTaint::of(value).taint());
                 is_of_taint = true;
             }
             in_taints = field == "taints";
-        };
-        match self.at {
-            PathRef::Walked(path) => path.visit_user_steps(&mut step),
-            PathRef::Kept(path) => path.visit_user_steps(&mut step),
         }
         ("end", taint.map(|taint| (taint.key(), taint.value()))).hash(&mut out);
         let is_weighed = self.policy.is_some() && is_of_taint || extent == Extent::Within;
