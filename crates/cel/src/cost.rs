@@ -13,15 +13,12 @@ mod path;
 
 use super::check::Checked;
 use super::outcome::CelEnv;
-use super::size::Size;
+use super::size::{CREATE_LIST, CREATE_MAP, CREATE_STRUCT, Size};
 use super::tree::{Element, ExprKind, Literal, Loop, MapEntry, NodeId, Tree};
 use super::types::Type;
 use path::Path;
 
 const IDENT_OR_SELECT: u64 = 1;
-const CREATE_LIST: u64 = 10;
-const CREATE_MAP: u64 = 30;
-const CREATE_STRUCT: u64 = 40;
 
 /// The worst-case cost of the whole expression in the server's units.
 pub(super) fn estimate(tree: &Tree, checked: &Checked, env: CelEnv) -> u64 {

@@ -16,6 +16,7 @@ use super::loops::Scope;
 use super::meter::Meter;
 use super::plan::{AttributeId, Base, Call, Plan, StepId, StepKind};
 use super::value::{Evaluated, Failure, Value, error, no_such_overload};
+use crate::size;
 use crate::tree::NodeId;
 
 pub(super) struct Run<'p> {
@@ -228,7 +229,7 @@ impl<'p> Run<'p> {
         }
         let ids: Vec<StepId> = elements.iter().map(|(element, _)| *element).collect();
         self.meter.take_args(self.plan, &ids);
-        self.meter.add(library::cost::CREATE_LIST);
+        self.meter.add(size::CREATE_LIST);
         self.observed(id, problem.map_or_else(|| Ok(Value::list(items)), Err))
     }
 
@@ -237,7 +238,7 @@ impl<'p> Run<'p> {
         cancelled(&value)?;
         let ids: Vec<StepId> = entries.iter().flat_map(|(key, value, _)| [*key, *value]).collect();
         self.meter.take_args(self.plan, &ids);
-        self.meter.add(library::cost::CREATE_MAP);
+        self.meter.add(size::CREATE_MAP);
         self.observed(id, value)
     }
 
@@ -270,7 +271,7 @@ impl<'p> Run<'p> {
         cancelled(&value)?;
         let ids: Vec<StepId> = fields.iter().map(|(_, value, _)| *value).collect();
         self.meter.take_args(self.plan, &ids);
-        self.meter.add(library::cost::CREATE_STRUCT);
+        self.meter.add(size::CREATE_STRUCT);
         self.observed(id, value)
     }
 
