@@ -41,6 +41,15 @@ impl<'c> Circumstances<'c> {
         Circumstances { kind, operation, user, now, incomplete: Cell::new(false) }
     }
 
+    /// Names that represent all that these globs distinguish.
+    fn sample_names<'g>(&self, globs: impl Iterator<Item = &'g str>, alphabet: Alphabet) -> Vec<String> {
+        let globs: BTreeSet<&str> = globs.collect();
+        let patterns: Vec<Pattern<'_>> = globs.into_iter().map(Pattern::plain).collect();
+        let found = representatives(&patterns, alphabet);
+        self.incomplete.set(self.incomplete.get() || !found.complete);
+        found.names
+    }
+
     /// True if there were too many representatives.
     pub(super) fn is_incomplete(&self) -> bool {
         self.incomplete.get()
@@ -199,20 +208,13 @@ pub(in crate::policy) fn drivers<'p>(
     policies: impl Iterator<Item = &'p Policy>,
     circumstances: &Circumstances<'_>,
 ) -> Vec<String> {
-    let globs: BTreeSet<&str> = policies.flat_map(|policy| policy.scope.compared_drivers()).collect();
-    let patterns: Vec<Pattern<'_>> = globs.into_iter().map(Pattern::plain).collect();
-    let found = representatives(&patterns, Alphabet::Driver);
-    circumstances.incomplete.set(circumstances.incomplete.get() || !found.complete);
-    let mut names = found.names;
+    let globs = policies.flat_map(|policy| policy.scope.compared_drivers());
+    let mut names = circumstances.sample_names(globs, Alphabet::Driver);
     names.insert(0, String::new());
     names
 }
 
 /// Representative keys of taints for the patterns of policies.
 pub(in crate::policy) fn sample_keys(patterns: &[String], circumstances: &Circumstances<'_>) -> Vec<String> {
-    let globs: BTreeSet<&str> = patterns.iter().map(String::as_str).collect();
-    let patterns: Vec<Pattern<'_>> = globs.into_iter().map(Pattern::plain).collect();
-    let found = representatives(&patterns, Alphabet::Key);
-    circumstances.incomplete.set(circumstances.incomplete.get() || !found.complete);
-    found.names
+    circumstances.sample_names(patterns.iter().map(String::as_str), Alphabet::Key)
 }

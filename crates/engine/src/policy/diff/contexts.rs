@@ -20,7 +20,6 @@ use crate::policy::matching::ScopeMatch;
 use crate::policy::{Policy, PolicyKind};
 use tollgate_api::profile::ApiKind;
 use tollgate_document::doc;
-use tollgate_formats::gofmt;
 
 /// Maximum number of combinations of labels that are compared.
 const MAX_LABELS: usize = 512;
@@ -145,14 +144,7 @@ impl Contexts {
         let mut samples = Vec::new();
         for name in names {
             for set in &sets {
-                let mut labels = String::from("{");
-                for (index, (key, value)) in set.iter().enumerate() {
-                    labels.push_str(if index > 0 { "," } else { "" });
-                    gofmt::json_string(&mut labels, key);
-                    labels.push(':');
-                    gofmt::json_string(&mut labels, value);
-                }
-                labels.push('}');
+                let labels = json(&set.iter().copied().collect::<BTreeMap<_, _>>());
                 let texts: Vec<String> = set.iter().map(|(key, value)| format!("{key}={value}")).collect();
                 let title = match (values.is_empty(), texts.is_empty()) {
                     (true, _) => name.clone(),
@@ -289,13 +281,11 @@ fn given_namespaces(namespaces: &Namespaces) -> Vec<SampleNamespace> {
 
 /// The `userInfo` of a user as JSON.
 fn user_json(name: &str, groups: &[&str]) -> String {
-    let mut json = String::from("{\"username\":");
-    gofmt::json_string(&mut json, name);
-    json.push_str(",\"groups\":[");
-    for (index, group) in groups.iter().enumerate() {
-        json.push_str(if index > 0 { "," } else { "" });
-        gofmt::json_string(&mut json, group);
-    }
-    json.push_str("]}");
-    json
+    format!("{{\"username\":{},\"groups\":{}}}", json(name), json(groups))
+}
+
+/// A text, or a list or map of texts, as JSON.
+fn json<T: serde::Serialize + ?Sized>(value: &T) -> String {
+    // Writing texts to a string does not fail.
+    serde_json::to_string(value).unwrap_or_default()
 }
