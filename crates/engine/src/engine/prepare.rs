@@ -74,6 +74,11 @@ impl<'d> DecodedObject<'d> {
         self.changed.as_ref().map_or(self.given, Doc::root)
     }
 
+    /// The view of the decoded object, without defaults.
+    pub fn without_defaults(&self) -> Object<'_> {
+        Object::of(self.kind, self.version, self.value())
+    }
+
     /// Returns the edits that the server's defaults would make.
     pub fn default_edits(
         &self,
@@ -82,7 +87,7 @@ impl<'d> DecodedObject<'d> {
         now: &str,
         purpose: DefaultsFor,
     ) -> Vec<defaults::Edit> {
-        defaults::default_edits(Object::of(self.kind, self.version, self.value()), old, profile, now, purpose)
+        defaults::default_edits(self.without_defaults(), old, profile, now, purpose)
     }
 
     /// Returns the document with the server's defaults filled in.
