@@ -150,7 +150,7 @@ impl RuleSet {
     /// server's are left out if the stored object already had them.
     pub fn run(&self, admission: &DecodedAttributes<'_>, context: &Context<'_>, findings: &mut Findings) {
         let first = findings.kept().len();
-        let before = admission.old_object.map(|_| findings.mark());
+        let before = admission.old_object.map(|_| findings.clone());
         self.run_groups(context, admission, |_| true, None, findings);
         let Some(stored) = admission.for_stored_object() else { return };
         // Where there is no server, the rules that are checked in its words are ours too.
@@ -171,7 +171,7 @@ impl RuleSet {
         match before {
             // What was left out may be all that is new: it is judged again, and only what is new counts against the budget.
             Some(before) if has_lost => {
-                findings.reset(before);
+                *findings = before;
                 let ask = if is_of_drafts {
                     Ratchet::Ask(&known, admission.object)
                 } else {

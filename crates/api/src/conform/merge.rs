@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use super::super::schema::{Field, StructTy, Ty, Unlisted};
+use super::super::schema::{StructTy, Ty, Unlisted};
 use super::Schema;
 use tollgate_document::doc::{Builder, Doc, Items, Span, Value, ValueKind};
 
@@ -30,7 +30,7 @@ fn write_struct(out: &mut Builder<'_>, ty: &'static StructTy, values: &[Value<'_
             named.inspect(|(key, _)| last = Some(*key)).map(|(_, value)| value).collect();
         if let Some(key) = last {
             out.copy(key);
-            write_field(out, field, &given, schema);
+            write_merged(out, &field.ty, field.pointer, &given, schema);
         }
     }
     if ty.unlisted != Unlisted::Dropped {
@@ -61,11 +61,6 @@ fn each_last<'d>(
             write(key, member);
         }
     }
-}
-
-/// Writes what is left after decoding `given` one after another into one field.
-fn write_field(out: &mut Builder<'_>, field: &'static Field, given: &[Value<'_>], schema: Schema) {
-    write_merged(out, &field.ty, field.pointer, given, schema);
 }
 
 /// Writes the result of decoding the values `given`, one after the other, into the same field of type `ty`.

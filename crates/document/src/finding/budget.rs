@@ -212,18 +212,6 @@ impl Findings {
         }
     }
 
-    /// The present state, for [`Findings::reset`].
-    pub fn mark(&self) -> Mark {
-        Mark { kept: self.kept.len(), left_out: self.left_out.clone(), budget: self.budget }
-    }
-
-    /// Removes all findings that were added since `mark`.
-    pub fn reset(&mut self, mark: Mark) {
-        self.kept.truncate(mark.kept);
-        *self =
-            Findings { kept: std::mem::take(&mut self.kept), left_out: mark.left_out, budget: mark.budget };
-    }
-
     /// Removes the kept findings from the index `first` on for which `excused` returns true.
     pub fn remove_excused(&mut self, first: usize, mut excused: impl FnMut(&Finding) -> bool) {
         let mut index = 0;
@@ -237,14 +225,6 @@ impl Findings {
     pub fn into_parts(self) -> (Vec<Finding>, BTreeMap<RuleId, usize>) {
         (self.kept, self.left_out.into_iter().collect())
     }
-}
-
-/// An earlier state of [`Findings`], made by [`Findings::mark`].
-#[derive(Clone, Debug)]
-pub struct Mark {
-    kept: usize,
-    left_out: Vec<(RuleId, usize)>,
-    budget: FindingBudget,
 }
 
 #[cfg(test)]
