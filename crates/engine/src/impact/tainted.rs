@@ -147,24 +147,11 @@ fn tainted_in(name: &str, pool: &Pool, selected: [&SelectedDevices<'_>; 2]) -> u
     let sets =
         selected.iter().flat_map(|selected| [Some(&selected.devices), selected.pool_devices.get(name)]);
     let sets: Vec<&HashSet<&str, RandomState>> = sets.flatten().filter(|set| !set.is_empty()).collect();
-    let wanted: usize = sets.iter().map(|set| set.len()).sum();
-    let mut count = 0;
-    for slice in pool.current_slices() {
-        if wanted < slice.devices.len() {
-            let mut found: Vec<&str> = sets
-                .iter()
-                .flat_map(|set| set.iter().copied())
-                .filter(|name| slice.device(name).is_some())
-                .collect();
-            found.sort_unstable();
-            found.dedup();
-            count += found.len();
-        } else {
-            let is_tainted = |device: &str| sets.iter().any(|set| set.contains(device));
-            count += slice.devices.iter().filter(|device| is_tainted(&device.name)).count();
-        }
+    if sets.is_empty() {
+        return 0;
     }
-    count
+    let devices = pool.current_slices().flat_map(|slice| slice.devices.iter());
+    devices.filter(|device| sets.iter().any(|set| set.contains(&*device.name))).count()
 }
 
 /// Returns the number of devices that current slices of these pools list.
