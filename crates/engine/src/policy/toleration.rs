@@ -31,7 +31,8 @@ mod written;
 pub(super) use added::default_edits;
 pub(super) use compared::{AddedTolerations, AllowedTolerations};
 pub use listed::{ListedEntry, ListedTolerations};
-use written::{WrittenToleration, allowed_instead};
+pub(super) use written::WrittenToleration;
+use written::allowed_instead;
 
 /// Maximum number of tolerations of an object that are compared with entries: as many as a claim that an API
 /// server accepts (32 requests with 8 alternatives each) has within the documented limit of 16. An object

@@ -11,7 +11,7 @@ use tollgate_api::view::Toleration;
 use tollgate_document::doc::{New, Value};
 
 /// A toleration as text fields; an empty text is a field that is not set.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub(in crate::policy) struct WrittenToleration {
     key: Box<str>,
     operator: Box<str>,
@@ -22,7 +22,7 @@ pub(in crate::policy) struct WrittenToleration {
 
 impl WrittenToleration {
     /// Reads an entry of `defaults`; a missing operator becomes `Equal`.
-    pub(super) fn read(item: Value<'_>) -> WrittenToleration {
+    pub(in crate::policy) fn read(item: Value<'_>) -> WrittenToleration {
         let operator = item.get("operator").str();
         WrittenToleration {
             key: item.get("key").str().into(),
@@ -91,7 +91,7 @@ impl WrittenToleration {
     }
 
     /// Returns the toleration as a new JSON object, to be added to a list.
-    pub(super) fn to_new(&self) -> New {
+    pub(in crate::policy) fn to_new(&self) -> New {
         let mut fields: Vec<(&'static str, New)> =
             self.set_fields().map(|(name, text)| (name, New::Str(text.into()))).collect();
         fields.extend(self.seconds.map(|seconds| ("tolerationSeconds", New::Int(seconds))));
