@@ -95,7 +95,7 @@ impl Diff {
         let mut tally = Tally::default();
         tally.denied += usize::from(self.fail_on.is_some_and(|fail_on| fail_on.includes(diff.effect)));
         tally.unreadable += objects.as_ref().map_or(0, |objects| objects.incomplete.len());
-        report::write(&DiffReport::of(&diff, objects), self.output, console)?;
+        report::write(DiffReport { diff: &diff, objects: objects.as_ref() }, self.output, console)?;
         Ok(tally)
     }
 
