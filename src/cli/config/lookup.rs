@@ -237,8 +237,13 @@ fn shown(path: &Path) -> PathBuf {
     }
 }
 
+/// The absolute path without `.` and `..`; links are not resolved.
+pub(in super::super) fn normal_absolute(path: &Path) -> PathBuf {
+    normalize_path(&std::path::absolute(path).unwrap_or_else(|_| path.to_owned()))
+}
+
 /// Removes `.` and `..` from a path without looking at the file system.
-pub(in super::super) fn normalize_path(path: &Path) -> PathBuf {
+fn normalize_path(path: &Path) -> PathBuf {
     let mut out = PathBuf::new();
     for part in path.components() {
         match part {

@@ -122,5 +122,5 @@ fn load(path: &Path) -> Result<PolicySet, Failure> {
     if files::is_empty_folder(path) {
         return Ok(PolicySet::default());
     }
-    policies::load(&[path.to_owned()])
+    policies::load_all(&[path.to_owned()], None, &[])
 }

@@ -32,7 +32,7 @@ impl Import {
         for file in policies::read(&self.paths)? {
             files.add(file)?;
         }
-        let set = policies::compile_with(&files.policies, &|path| files.read(path))?;
+        let set = policies::compile(&files.policies, &|path| files.read(path), &[])?;
         let imported = set.to_resources();
         let mut faults = files.unused();
         for policy in &imported {

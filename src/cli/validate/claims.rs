@@ -10,8 +10,9 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use super::super::check::{FileRole, TextSource};
+use super::super::config::normal_absolute;
 use super::check::WorkItem;
-use super::layout::{MAX_KUSTOMIZATION, normal_absolute};
+use super::layout::MAX_KUSTOMIZATION;
 use super::settings::ConfiguredWork;
 use crate::files::{self, Input, KUSTOMIZATIONS, MAX_FILE};
 use tollgate_document::doc::Value;

@@ -5,9 +5,10 @@
 
 use std::collections::HashSet;
 use std::ffi::OsStr;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use super::super::check::FileRole;
+use super::super::config::normal_absolute;
 use crate::files::{self, FolderWalk, Input};
 use tollgate_document::doc::Value;
 use tollgate_document::source::documents;
@@ -76,20 +77,6 @@ impl NamedFiles {
             self.resources.extend(root.get("resources").items().map(file));
         }
     }
-}
-
-/// The absolute path without `.` and `..`, without looking at the file system.
-pub(super) fn normal_absolute(path: &Path) -> PathBuf {
-    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-    let mut normal = PathBuf::new();
-    for part in absolute.components() {
-        match part {
-            Component::CurDir => {}
-            Component::ParentDir => _ = normal.pop(),
-            part => normal.push(part),
-        }
-    }
-    normal
 }
 
 #[cfg(test)]
