@@ -151,10 +151,7 @@ impl OpenReports {
             return self.add_error("unreadable", &error.to_string());
         }
         let timestamp = self.timestamp;
-        let report = match self.namespaces.get_mut(entry.namespace) {
-            Some(report) => report,
-            None => self.namespaces.entry(entry.namespace.to_owned()).or_default(),
-        };
+        let report = self.namespaces.entry(entry.namespace.to_owned()).or_default();
         match entry.status {
             DocumentStatus::Skipped => report.skipped += 1,
             _ if entry.findings.is_empty() => report.passed += 1,

@@ -2,16 +2,15 @@
 
 use std::io::Write as _;
 
-use serde::Serialize;
-
 use super::deadlines::Deadlines;
 use super::openreports::OpenReports;
-use super::totals::{Count, Totals};
+use super::totals::Totals;
 use super::{AuditRun, HTML, OPENREPORTS};
 use crate::cli::console::Console;
 use crate::cli::outcome::{Failure, Tally};
 use crate::cli::picture::{self, StateSource};
 use crate::cli::to_json;
+use crate::report::record::{list, record};
 use crate::report::{DocumentResult, Format, Piece, Report, Statistics, Summary};
 
 /// The report while it is written.
@@ -41,30 +40,6 @@ pub(super) struct AuditReporter {
     pub(super) outdated_exports: Vec<String>,
     /// Resource, apiVersion, number of objects.
     pub(super) listed: Vec<(&'static str, String, usize)>,
-}
-
-/// What the JSON report of an audit has besides that of `validate`.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct AuditRecord<'a> {
-    cluster: Option<&'a str>,
-    listed: Vec<ListedRecord<'a>>,
-    not_served: &'a [String],
-    incomplete: &'a [String],
-    #[serde(skip_serializing_if = "<[String]>::is_empty")]
-    outdated_exports: &'a [String],
-    by_rule: &'a std::collections::BTreeMap<&'static str, Count>,
-    by_namespace: &'a std::collections::BTreeMap<String, Count>,
-    #[serde(flatten)]
-    deadlines: &'a Deadlines,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct ListedRecord<'a> {
-    resource: &'static str,
-    api_version: &'a str,
-    objects: usize,
 }
 
 impl AuditReporter {
@@ -195,22 +170,22 @@ impl AuditReporter {
         Report { profiles: Vec::new(), ..self.report.clone() }.summary(&self.summary)
     }
 
-    /// The end of the JSON report, with the record of the audit added as a member.
+    /// The end of the JSON report, with what an audit has besides `validate` added as a member.
     fn with_record(&self) -> Result<String, Failure> {
-        let listed = self.listed.iter().map(|(resource, api_version, objects)| ListedRecord {
-            resource,
-            api_version,
-            objects: *objects,
+        let listed = self.listed.iter().map(|(resource, api_version, objects)| {
+            record! { "resource": resource, "apiVersion": api_version, "objects": objects }
         });
-        let record = AuditRecord {
-            cluster: self.cluster.as_deref(),
-            listed: listed.collect(),
-            not_served: &self.not_served,
-            incomplete: &self.incomplete,
-            outdated_exports: &self.outdated_exports,
-            by_rule: &self.totals.by_rule,
-            by_namespace: &self.totals.by_namespace,
-            deadlines: &self.deadlines,
+        let record = record! {
+            "cluster": self.cluster,
+            "listed": list(listed),
+            "notServed": self.not_served,
+            "incomplete": self.incomplete,
+            "outdatedExports" if given: self.outdated_exports,
+            "byRule": self.totals.by_rule,
+            "byNamespace": self.totals.by_namespace,
+            "expiringEntries": self.deadlines.expiring_entries,
+            "failingClaims": self.deadlines.failing_claims,
+            "forgottenRules": self.deadlines.forgotten_rules,
         };
         let end = self.report.end(&self.summary, &self.statistics);
         let open = end.trim_end().strip_suffix('}').unwrap_or(&end);

@@ -45,17 +45,9 @@ impl Totals {
             count.add(located.diagnostic.level);
             count.objects += usize::from(!rules.contains(&rule));
             rules.push(rule);
-            match self.by_namespace.get_mut(entry.namespace) {
-                Some(count) => count.add(located.diagnostic.level),
-                None => self
-                    .by_namespace
-                    .entry(entry.namespace.to_owned())
-                    .or_default()
-                    .add(located.diagnostic.level),
-            }
-        }
-        if let Some(count) = self.by_namespace.get_mut(entry.namespace).filter(|_| !rules.is_empty()) {
-            count.objects += 1;
+            let count = self.by_namespace.entry(entry.namespace.to_owned()).or_default();
+            count.add(located.diagnostic.level);
+            count.objects += usize::from(rules.len() == 1);
         }
     }
 
