@@ -47,19 +47,18 @@ impl LiveServerCell {
         if let Some(asked) = self.0.get() {
             return Ok(asked);
         }
-        let asked = AskedServer::ask(target, choice)?;
-        let mut console = Console::open();
-        console.note(&asked.summary(choice));
-        for caveat in asked.caveats(choice) {
-            console.note(&caveat);
-        }
+        let asked = AskedServer::ask(target, choice, &mut Console::open())?;
         Ok(self.0.get_or_init(|| asked))
     }
 }
 
 impl AskedServer {
-    /// Asks the API server of `--context` or of the current context.
-    pub(super) fn ask(target: Target<'_>, choice: Option<&GateChoice>) -> Result<AskedServer, Failure> {
+    /// Asks the API server of `--context` or of the current context, and notes its answer and what had to be assumed.
+    pub(super) fn ask(
+        target: Target<'_>,
+        choice: Option<&GateChoice>,
+        console: &mut Console,
+    ) -> Result<AskedServer, Failure> {
         let cluster =
             Cluster::open(target, Timing::default()).map_err(|error| Failure::Input(format!("{error:#}")))?;
         let endpoint = cluster.endpoint().clone();
@@ -70,7 +69,10 @@ impl AskedServer {
             ))
         })?;
         let profile = release.on_server(&info.live, choice).map_err(Failure::Usage)?;
-        Ok(AskedServer { cluster, info, profile, fit })
+        let asked = AskedServer { cluster, info, profile, fit };
+        console.note(&asked.summary(choice));
+        asked.caveats(choice).iter().for_each(|caveat| console.note(caveat));
+        Ok(asked)
     }
 
     pub(super) fn endpoint(&self) -> &Endpoint {
@@ -78,7 +80,7 @@ impl AskedServer {
     }
 
     /// `context dev (https://…): Kubernetes 1.36; feature gates read from /metrics: …`
-    pub(super) fn summary(&self, choice: Option<&GateChoice>) -> String {
+    fn summary(&self, choice: Option<&GateChoice>) -> String {
         let (endpoint, release) = (self.endpoint(), &self.info.release);
         let from = match (choice, &self.info.live.gates) {
             (Some(_), _) => "set by --feature-gates",
@@ -90,7 +92,7 @@ impl AskedServer {
     }
 
     /// Warnings about what had to be assumed, and about what differs from the chosen gates.
-    pub(super) fn caveats(&self, choice: Option<&GateChoice>) -> Vec<String> {
+    fn caveats(&self, choice: Option<&GateChoice>) -> Vec<String> {
         let mut caveats = Vec::new();
         caveats.extend(release_caveat(&self.info, self.profile, self.fit));
         caveats.extend(gates_caveat(&self.info, self.profile, choice));

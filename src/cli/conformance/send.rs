@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use super::report::{DifferenceFile, Differing};
+use super::report::DifferenceFile;
 use crate::cli::live::AskedServer;
 use crate::cli::outcome::Failure;
 use crate::cli::progress::Progress;
@@ -160,7 +160,7 @@ impl Run<'_> {
         if let (Comparison::Compared(same), Some(file)) = (comparison, self.differences.as_mut())
             && !same.all()
         {
-            file.write(&Differing { case, answer, own: &own, same })?;
+            file.write(case, answer, &own, same)?;
         }
         let example = match answer {
             Answer::NotAllowed(message) => {

@@ -65,15 +65,10 @@ impl ServerArgs {
         }
     }
 
-    /// The profile of the API server: its release, its feature gates, its versions. Asked once in a run; what it is and
-    /// what had to be assumed is noted on stderr.
-    fn cluster_profile(&self) -> Result<&'static Profile, Failure> {
-        self.context.profile(self.gate_choice())
-    }
-
-    /// The profiles of some arguments, without duplicates. Asks the API server if one of them is its release.
+    /// The profiles of some arguments, without duplicates. Asks the API server if one of them is its release: once in a
+    /// run, and what it is and what had to be assumed is noted on stderr.
     pub(in super::super) fn profiles(&self, asked: &[ProfileArg]) -> Result<Vec<&'static Profile>, Failure> {
-        self.resolve(asked, ServerArgs::cluster_profile)
+        self.resolve(asked, |server| server.context.profile(server.gate_choice()))
     }
 
     /// The profiles of some arguments, without duplicates; `cluster` gives that of the API server, which wins over a
