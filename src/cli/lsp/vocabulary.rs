@@ -32,6 +32,12 @@ pub(super) struct FieldRow {
     pub(super) ty: String,
 }
 
+impl FieldRow {
+    fn new(name: &'static str, meaning: &'static str, is_required: bool, shape: Shape) -> FieldRow {
+        FieldRow { name, meaning, is_required, is_container: is_container(shape), ty: type_name(shape) }
+    }
+}
+
 /// The profiles, and what follows from them.
 pub(super) struct Vocabulary<'a> {
     pub(super) profiles: &'a [&'static Profile],
@@ -91,37 +97,22 @@ impl Vocabulary<'_> {
             Shape::Api(schema::Ty::Struct(ty) | schema::Ty::StringOr(ty)) => {
                 let available = self.availability();
                 let known = ty.fields.iter().filter(|field| field.known.overlaps(available));
-                known
-                    .map(|field| FieldRow {
-                        name: field.json,
-                        meaning: meanings::field(ty.name, field.json),
-                        is_required: field.always,
-                        is_container: is_container(Shape::Api(field.ty)),
-                        ty: type_name(Shape::Api(field.ty)),
-                    })
-                    .collect()
+                let row = |field: &schema::Field| {
+                    let meaning = meanings::field(ty.name, field.json);
+                    FieldRow::new(field.json, meaning, field.always, Shape::Api(field.ty))
+                };
+                known.map(row).collect()
             }
-            Shape::Policy(policy::Ty::Struct(ty)) => ty
-                .fields
-                .iter()
-                .map(|field| FieldRow {
-                    name: field.name,
-                    meaning: field.doc,
-                    is_required: field.required,
-                    is_container: is_container(Shape::Policy(field.ty)),
-                    ty: type_name(Shape::Policy(field.ty)),
-                })
-                .collect(),
-            Shape::Policy(policy::Ty::MapOf { keys, values, .. }) => keys()
-                .into_iter()
-                .map(|name| FieldRow {
-                    name,
-                    meaning: "",
-                    is_required: false,
-                    is_container: false,
-                    ty: type_name(Shape::Policy(*values)),
-                })
-                .collect(),
+            Shape::Policy(policy::Ty::Struct(ty)) => {
+                let row = |field: &policy::Field| {
+                    FieldRow::new(field.name, field.doc, field.required, Shape::Policy(field.ty))
+                };
+                ty.fields.iter().map(row).collect()
+            }
+            Shape::Policy(policy::Ty::MapOf { keys, values, .. }) => {
+                let row = |name| FieldRow::new(name, "", false, Shape::Policy(*values));
+                keys().into_iter().map(row).collect()
+            }
             Shape::Policy(policy::Ty::AnyOf(types)) => {
                 types.iter().flat_map(|ty| self.fields(Shape::Policy(*ty))).collect()
             }
