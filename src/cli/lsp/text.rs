@@ -97,10 +97,7 @@ impl Text {
 
     /// The position of a byte; a byte inside of a character counts as its start.
     pub(super) fn position(&self, at: usize, encoding: Encoding) -> Position {
-        let mut at = at.min(self.text.len());
-        while !self.text.is_char_boundary(at) {
-            at -= 1;
-        }
+        let at = self.text.floor_char_boundary(at);
         let line = self.starts.partition_point(|start| *start <= at).saturating_sub(1);
         let start = self.starts.get(line).copied().unwrap_or_default();
         let before = self.text.get(start..at).unwrap_or_default();
