@@ -8,9 +8,9 @@
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 
-use super::completed::{completed, rules_and_origins};
+use super::completed::completed;
 use super::shared::no_such_rule;
-use crate::config::{LevelSetting, LevelTarget, Levels};
+use crate::config::{LevelSetting, LevelTarget, Levels, rules_and_origins};
 
 /// The levels of the command line.
 #[derive(Clone, Default, Debug)]

@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use clap::Args;
 
-use super::super::completed::{self, completed};
+use super::super::completed::completed;
 use super::super::outcome::Failure;
 use super::super::{classes, policies};
 use super::{ProfileArg, ReleaseArgs, no_such_rule};
+use crate::config::rules_and_origins;
 use tollgate_api::profile::{GateChoice, Profile};
 use tollgate_engine::engine::Engine;
 use tollgate_engine::policy::{PolicyResource, PolicySet};
@@ -25,7 +26,7 @@ pub(in super::super) struct EngineArgs {
     ///
     /// The origins are upstream, documented, lint, policy, decoding and strict. `tollgate explain` lists all rules.
     #[arg(long, value_name = "RULES", env = "TOLLGATE_RULES", help_heading = "Rules")]
-    #[arg(value_parser = completed(parse_rule_list, completed::rules_and_origins), hide_possible_values = true)]
+    #[arg(value_parser = completed(parse_rule_list, rules_and_origins), hide_possible_values = true)]
     #[arg(hide_short_help = true)]
     rules: Option<RuleSet>,
 
