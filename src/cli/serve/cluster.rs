@@ -24,7 +24,7 @@ use tollgate_engine::engine::{self, Engine, OwnedLabels};
 #[derive(Debug, clap::Args)]
 pub(super) struct ClusterArgs {
     #[command(flatten)]
-    register: RegisterArgs,
+    pub(super) register: RegisterArgs,
 
     /// Watch the cluster (read-only) for its release, namespace labels and pods
     ///
@@ -65,15 +65,11 @@ pub(super) struct OpenedCluster {
     /// Bytes for the labels of namespaces.
     labels_bytes: usize,
     state: Option<StateWatch>,
-    policies: Option<PolicySource>,
+    /// The policies of the cluster; `None` if all policies are in files.
+    pub(super) policies: Option<PolicySource>,
 }
 
 impl OpenedCluster {
-    /// The policies of the cluster; `None` if all policies are in files.
-    pub(super) fn policies(&self) -> Option<PolicySource> {
-        self.policies.clone()
-    }
-
     /// Gives the engine the watched state, if there is one.
     pub(super) fn configure_engine(&self, engine: Engine) -> Engine {
         match self.state.clone() {
@@ -96,16 +92,6 @@ pub(super) enum ProfileSource {
 }
 
 impl ClusterArgs {
-    /// True if the server registers itself.
-    pub(super) fn registers(&self) -> bool {
-        self.register.is_enabled()
-    }
-
-    /// The host name that is registered; `None` if the server does not register itself.
-    pub(super) fn advertised_name(&self) -> Option<String> {
-        self.register.advertised_name()
-    }
-
     /// An error if `--policy-source` contradicts other flags.
     pub(super) fn check_policy_source(&self, has_files: bool) -> Result<(), Failure> {
         self.policies.check(self.cluster != WatchScope::Nothing, has_files)
@@ -123,7 +109,7 @@ impl ClusterArgs {
         release: &ReleaseArgs,
         state_bytes: usize,
     ) -> Result<Option<OpenedCluster>, Failure> {
-        if self.cluster == WatchScope::Nothing && !self.registers() {
+        if self.cluster == WatchScope::Nothing && !self.register.is_enabled() {
             if release.asks_cluster() {
                 let message = "--kubernetes cluster and --context require --cluster or --register";
                 return Err(Failure::Usage(message.to_owned()));

@@ -177,10 +177,7 @@ impl Configuration {
     pub(super) fn all(with: &[OptionalApi]) -> Vec<Configuration> {
         let mut all = vec![Configuration::Base(0), Configuration::Base(1)];
         for api in OptionalApi::ALL.into_iter().filter(|api| with.contains(api)) {
-            all.push(Configuration::Other(api, 0));
-            if matches!(api, OptionalApi::ClassicDra | OptionalApi::Kep5055R1) {
-                all.push(Configuration::Other(api, 1));
-            }
+            all.extend((0..api.configurations().len()).map(|index| Configuration::Other(api, index)));
         }
         all
     }
@@ -190,12 +187,9 @@ impl Configuration {
         match self {
             Configuration::Base(0) => "validating",
             Configuration::Base(_) => "mutating",
-            Configuration::Other(OptionalApi::Pods, _) => "pods-validating",
-            Configuration::Other(OptionalApi::Foundationdb, _) => "foundationdb-validating",
-            Configuration::Other(OptionalApi::ClassicDra, 0) => "classic-dra-validating",
-            Configuration::Other(OptionalApi::ClassicDra, _) => "classic-dra-mutating",
-            Configuration::Other(OptionalApi::Kep5055R1, 0) => "kep-5055-r1-validating",
-            Configuration::Other(OptionalApi::Kep5055R1, _) => "kep-5055-r1-mutating",
+            Configuration::Other(api, index) => {
+                api.configurations().get(index).map_or("", |(label, _)| label)
+            }
         }
     }
 

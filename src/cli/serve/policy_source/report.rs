@@ -1,6 +1,5 @@
 //! What `/readyz?verbose` and `/metrics` say about policies that are custom resources.
 
-use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -120,23 +119,22 @@ fn rejected(set: &PolicySet) -> Vec<&ResourceState> {
 }
 
 fn rejected_text(count: usize, rejected: &[&ResourceState]) -> String {
-    let mut text = format!(
-        "invalid policies in the cluster: {} of {count}; requests that they match get their failurePolicy: ",
-        rejected.len()
-    );
-    for (index, state) in rejected.iter().take(MAX_NAMED).enumerate() {
-        let separator = if index == 0 { "" } else { "; " };
+    let error = |state: &&ResourceState| {
         let error = match &state.acceptance {
             Acceptance::Rejected(errors) => errors.first().map(ToString::to_string).unwrap_or_default(),
             Acceptance::Accepted | Acceptance::ReplacedByFile => String::new(),
         };
-        // Writing to a `String` cannot fail.
-        _ = write!(text, "{separator}{}/{}: {error}", state.kind.name(), state.name);
-    }
+        format!("{}/{}: {error}", state.kind.name(), state.name)
+    };
+    let mut errors: Vec<String> = rejected.iter().take(MAX_NAMED).map(error).collect();
     if rejected.len() > MAX_NAMED {
-        _ = write!(text, "; and {} more", rejected.len() - MAX_NAMED);
+        errors.push(format!("and {} more", rejected.len() - MAX_NAMED));
     }
-    text
+    format!(
+        "invalid policies in the cluster: {} of {count}; requests that they match get their failurePolicy: {}",
+        rejected.len(),
+        errors.join("; ")
+    )
 }
 
 /// The number of policies of a kind in a set.
