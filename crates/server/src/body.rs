@@ -1,7 +1,6 @@
 //! Reads the body of a request within its limits; copies it only if it arrives in several chunks.
 
 use std::future::poll_fn;
-use std::ops::Deref;
 use std::pin::{Pin, pin};
 use std::task::Poll;
 use std::time::Duration;
@@ -37,7 +36,7 @@ pub(super) enum BodyError {
 /// A received body with its permit and its memory reservation.
 #[derive(Debug)]
 pub(super) struct ReceivedBody<'g> {
-    pub(super) bytes: Body,
+    pub(super) bytes: Bytes,
     permit: Option<RequestPermit<'g>>,
     _reservation: BodyReservation<'g>,
 }
@@ -250,29 +249,9 @@ impl<'g> BodyBuffer<'g> {
         start.get(..KEPT_PREFIX.min(start.len())).unwrap_or_default().to_vec()
     }
 
-    fn into_body(self) -> (Body, BodyReservation<'g>) {
-        let bytes = if self.joined.is_empty() { Body::Whole(self.whole) } else { Body::Joined(self.joined) };
+    fn into_body(self) -> (Bytes, BodyReservation<'g>) {
+        let bytes = if self.joined.is_empty() { self.whole } else { self.joined.into() };
         (bytes, self.reservation)
-    }
-}
-
-/// The bytes of a body.
-#[derive(Debug)]
-pub(super) enum Body {
-    /// One chunk, as it arrived.
-    Whole(Bytes),
-    /// Several chunks, joined.
-    Joined(Vec<u8>),
-}
-
-impl Deref for Body {
-    type Target = [u8];
-
-    fn deref(&self) -> &[u8] {
-        match self {
-            Body::Whole(bytes) => bytes,
-            Body::Joined(joined) => joined,
-        }
     }
 }
 

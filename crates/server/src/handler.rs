@@ -14,7 +14,7 @@ use actix_web::{HttpRequest, HttpResponse, HttpResponseBuilder, web};
 
 use super::background::{NamespaceLabels, NamespaceSource};
 use super::body::{BodyError, BodyLimits, ReceivedBody, body_timeout, receive_body};
-use super::clock::{self, Seconds};
+use super::clock;
 use super::connection::Connection;
 use super::limiter::{LimitReached, Reservation, SMALL_BODY};
 use super::metrics::{Outcome, resource_label, side_name};
@@ -104,7 +104,7 @@ pub(super) async fn handle(
         return policies_not_known().before_body(&request).into_response(&request, &shared);
     }
     let answer = match receive_review(&request, payload, &shared, endpoint, started).await {
-        Ok(received) => answer_review(&request, &shared, endpoint, &received.body.bytes, started).await,
+        Ok(received) => answer_review(&shared, endpoint, &received.body.bytes, started).await,
         Err(not_checked) => Err(not_checked),
     };
     let response = match answer {
@@ -178,7 +178,6 @@ async fn receive_review<'g>(
 
 /// Answers a review: reads it, gets the labels that its decision depends on, and asks the engine.
 async fn answer_review(
-    request: &HttpRequest,
     shared: &SharedState,
     endpoint: Endpoint,
     body: &[u8],
@@ -190,7 +189,7 @@ async fn answer_review(
     let document = run_step(|| parse_review(&text)).map_err(stopped)?;
     let review = run_step(|| Review::read(&config.engine, document.root())).map_err(stopped)?;
     let labels = labels_for(&review, shared.namespaces(), &config).await;
-    let now = request.app_data::<Seconds>().map_or_else(|| Seconds::default().now(), Seconds::now);
+    let now = clock::rfc3339_seconds();
     let answered = catch_unwind(AssertUnwindSafe(|| {
         let decision = review.decide(&config.engine, endpoint, &now, &labels);
         record_decision(shared, endpoint, &review.request, &decision, started);

@@ -272,7 +272,7 @@ where
 {
     fn format_event(&self, _: &FmtContext<'_, S, N>, mut out: Writer<'_>, event: &Event<'_>) -> fmt::Result {
         out.write_str("{\"time\":\"")?;
-        super::clock::write_now(&mut out)?;
+        out.write_str(&super::clock::rfc3339_micros())?;
         out.write_str("\",\"level\":\"")?;
         out.write_str(event.metadata().level().as_str())?;
         out.write_char('"')?;

@@ -1,11 +1,9 @@
 //! The metrics of the server. Every label has a fixed set of values, or the names of loaded policies, up to a limit;
 //! namespaces, names of objects and users are never labels.
-//!
-//! Handles are looked up once and kept: a request costs a few atomic additions and no allocation.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use prometheus_client::encoding::text::encode;
@@ -65,8 +63,6 @@ pub(super) enum Outcome {
 }
 
 impl Outcome {
-    const ALL: [Outcome; 3] = [Outcome::Allowed, Outcome::Denied, Outcome::Patched];
-
     /// `Denied` if the decision denies, `Patched` if it has edits, else `Allowed`.
     pub(super) fn of(decision: &Decision) -> Outcome {
         match decision {
@@ -100,16 +96,6 @@ pub(super) fn side_name(endpoint: Endpoint) -> &'static str {
         Endpoint::Validate => "validate",
         Endpoint::Mutate => "mutate",
     }
-}
-
-/// The index of a combination of labels in [`Metrics::request_cells`]; `None` for a resource that is not among
-/// [`RESOURCES`].
-fn request_cell(endpoint: Endpoint, resource: &str, operation: Operation, outcome: Outcome) -> Option<usize> {
-    let resource = RESOURCES.iter().position(|known| *known == resource)?;
-    let operation_index = Operation::ALL.iter().position(|known| *known == operation)?;
-    let outcome_index = Outcome::ALL.iter().position(|known| *known == outcome)?;
-    let cell = (resource * Operation::ALL.len() + operation_index) * Outcome::ALL.len() + outcome_index;
-    Some(cell * 2 + usize::from(endpoint == Endpoint::Mutate))
 }
 
 /// Findings by policy. The names of policies are labels, so their number is limited.
@@ -156,9 +142,7 @@ impl PolicyFindings {
 pub(super) struct Metrics {
     registry: Registry,
     requests: Family<Labels<4>, Counter>,
-    /// One cell per combination of labels, filled when first used.
-    request_cells: Vec<OnceLock<Counter>>,
-    durations: [Histogram; 2],
+    durations: Family<Labels<1>, Histogram>,
     errors: Family<Labels<1>, Counter>,
     findings: Family<Labels<2>, Counter>,
     policy_findings: PolicyFindings,
@@ -197,14 +181,11 @@ impl Metrics {
         registry.register("build", "Version of the running program", build);
         let requests = register_metric(&mut registry, "requests", "Admission decisions");
         let durations = Family::<Labels<1>, Histogram>::new_with_constructor(|| Histogram::new(BUCKETS));
-        let duration = |endpoint| durations.get_or_create_owned(&[("webhook", side_name(endpoint))]);
-        let cells = 2 * RESOURCES.len() * Operation::ALL.len() * Outcome::ALL.len();
         let help = "Time between receiving the headers of a request and sending its response";
         registry.register("request_duration_seconds", help, durations.clone());
         let metrics = Metrics {
             requests,
-            request_cells: std::iter::repeat_with(OnceLock::new).take(cells).collect(),
-            durations: [duration(Endpoint::Validate), duration(Endpoint::Mutate)],
+            durations,
             errors: register_metric(
                 &mut registry,
                 "http_errors",
@@ -274,7 +255,11 @@ impl Metrics {
             ),
             registry,
         };
-        // A counter that appears with its first event hides that event from `increase`: errors are there from the start.
+        // A counter that appears with its first event hides that event from `increase`: durations and errors are there
+        // from the start.
+        for endpoint in [Endpoint::Validate, Endpoint::Mutate] {
+            let _ = metrics.durations.get_or_create(&[("webhook", side_name(endpoint))]);
+        }
         for code in CODES {
             let _ = metrics.errors.get_or_create(&[("code", code)]);
         }
@@ -290,20 +275,13 @@ impl Metrics {
         outcome: Outcome,
         findings: &[Diagnostic],
     ) {
-        let cell = request_cell(endpoint, resource, operation, outcome)
-            .and_then(|cell| self.request_cells.get(cell));
-        debug_assert!(cell.is_some(), "{resource} is not a label of resource_label");
-        if let Some(cell) = cell {
-            let labels = || {
-                [
-                    ("webhook", side_name(endpoint)),
-                    ("resource", resource),
-                    ("operation", operation.name()),
-                    ("decision", outcome.name()),
-                ]
-            };
-            cell.get_or_init(|| self.requests.get_or_create_owned(&labels())).inc();
-        }
+        let labels = [
+            ("webhook", side_name(endpoint)),
+            ("resource", resource),
+            ("operation", operation.name()),
+            ("decision", outcome.name()),
+        ];
+        self.requests.get_or_create(&labels).inc();
         for diagnostic in findings {
             let labels = [("rule", diagnostic.finding.rule.id), ("level", diagnostic.level.name())];
             self.findings.get_or_create(&labels).inc();
@@ -315,11 +293,8 @@ impl Metrics {
 
     /// Records the duration of a request.
     pub(super) fn observe_duration(&self, endpoint: Endpoint, time: Duration) {
-        let [validate, mutate] = &self.durations;
-        match endpoint {
-            Endpoint::Validate => validate.observe(time.as_secs_f64()),
-            Endpoint::Mutate => mutate.observe(time.as_secs_f64()),
-        }
+        let histogram = self.durations.get_or_create(&[("webhook", side_name(endpoint))]);
+        histogram.observe(time.as_secs_f64());
     }
 
     /// Counts a request that got no decision.

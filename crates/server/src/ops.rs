@@ -10,6 +10,7 @@ use actix_web::http::header::{self, HeaderMap, HeaderValue};
 use actix_web::{HttpRequest, HttpResponse, web};
 use tracing::level_filters::LevelFilter;
 
+use super::background::ComponentStatus;
 use super::{SharedState, background, clock, reload};
 
 /// Adds the routes of health checks, metrics and log level.
@@ -30,40 +31,28 @@ async fn livez() -> HttpResponse {
 
 async fn readyz(request: HttpRequest, shared: web::Data<SharedState>) -> HttpResponse {
     let checks = run_checks(&shared);
-    let ready = checks.iter().all(|check| check.ok);
+    let ready = checks.iter().all(|(_, check)| check.ready);
     let mut text = String::new();
     if request.query_string().split('&').any(|word| word == "verbose" || word.starts_with("verbose=")) {
-        for check in &checks {
-            let sign = match (check.ok, check.degraded) {
+        for (name, check) in &checks {
+            let sign = match (check.ready, check.degraded) {
                 (false, _) => '-',
                 (true, true) => '!',
                 (true, false) => '+',
             };
-            let _ = writeln!(text, "[{sign}]{} {}", check.name, check.message);
+            let _ = writeln!(text, "[{sign}]{name} {}", check.message);
         }
     }
     text.push_str(if ready { "ok\n" } else { "not ready\n" });
     if ready { HttpResponse::Ok() } else { HttpResponse::ServiceUnavailable() }.body(text)
 }
 
-/// A line of `/readyz?verbose`.
-struct Check {
-    name: &'static str,
-    ok: bool,
-    /// Something is wrong that does not affect requests.
-    degraded: bool,
-    message: String,
-}
-
 /// Checks everything that readiness depends on.
-fn run_checks(shared: &SharedState) -> Vec<Check> {
+fn run_checks(shared: &SharedState) -> Vec<(&'static str, ComponentStatus)> {
+    let check = |ready, degraded, message| ComponentStatus { ready, degraded, message, samples: Vec::new() };
     let draining = shared.is_draining();
-    let mut checks = vec![Check {
-        name: "serving",
-        ok: !draining,
-        degraded: false,
-        message: if draining { "draining" } else { "ok" }.to_owned(),
-    }];
+    let message = if draining { "draining" } else { "ok" }.to_owned();
+    let mut checks = vec![("serving", check(!draining, false, message))];
     for source in &shared.sources {
         let status = source.status();
         let left = status.expires - clock::unix();
@@ -72,17 +61,9 @@ fn run_checks(shared: &SharedState) -> Vec<Check> {
             Some(fault) => format!("not reloaded; the last valid certificate is in use: {fault}"),
         };
         let _ = write!(message, " ({})", expiry_text(left));
-        checks.push(Check { name: source.name, ok: left > 0, degraded: status.fault.is_some(), message });
+        checks.push((source.name, check(left > 0, status.fault.is_some(), message)));
     }
-    for task in shared.tasks() {
-        let report = (task.status)();
-        checks.push(Check {
-            name: task.name,
-            ok: report.ready,
-            degraded: report.degraded,
-            message: report.message,
-        });
-    }
+    checks.extend(shared.tasks().map(|task| (task.name, (task.status)())));
     let config = shared.config.current();
     let policies = &config.engine.policies;
     let fault = shared.config.error();
@@ -101,11 +82,11 @@ fn run_checks(shared: &SharedState) -> Vec<Check> {
         let degraded = fault.is_some() || is_waiting || lacks_labels;
         let _ = write!(message, " ({} policies, digest {})", policies.len(), policies.digest());
         // Policies that do not load do not make the server unready: the last good set answers.
-        checks.push(Check { name: "policies", ok: true, degraded, message });
+        checks.push(("policies", check(true, degraded, message)));
     }
     let profiles: Vec<&str> = config.engine.profiles.iter().map(|profile| profile.name).collect();
     let message = format!("ok (profiles {})", profiles.join(", "));
-    checks.push(Check { name: "engine", ok: true, degraded: false, message });
+    checks.push(("engine", check(true, false, message)));
     checks
 }
 

@@ -72,7 +72,6 @@ pub(super) fn start(
         let data = web::Data::from(shared.clone());
         let app = App::new()
             .app_data(data)
-            .app_data(clock::Seconds::default())
             .route(
                 "/validate",
                 web::route().to(|request, payload, shared| {
