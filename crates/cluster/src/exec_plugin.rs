@@ -6,17 +6,14 @@
 //! Invariant: nothing that a plugin prints on stdout is shown. Its stderr is that of the program, as for kubectl.
 // upstream v1.37 client-go plugin/pkg/client/auth/exec/exec.go
 
-use std::fmt::Write as _;
 use std::io::IsTerminal as _;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::Context as _;
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use http::HeaderValue;
-use kube::config::{ExecAuthCluster, ExecConfig, ExecInteractiveMode};
+use kube::config::{ExecConfig, ExecInteractiveMode};
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
@@ -93,7 +90,7 @@ fn run_plugin(config: &ExecConfig) -> anyhow::Result<(Issued, Option<ClientPair>
             command.env(name, value);
         }
     }
-    command.env("KUBERNETES_EXEC_INFO", exec_credential_request(config, is_interactive));
+    command.env("KUBERNETES_EXEC_INFO", exec_credential_request(config, is_interactive)?);
     for variable in config.drop_env.iter().flatten() {
         command.env_remove(variable);
     }
@@ -121,51 +118,14 @@ fn is_interactive(mode: Option<&ExecInteractiveMode>, has_terminal: bool) -> any
 }
 
 /// The ExecCredential that a plugin gets as its input, as JSON.
-fn exec_credential_request(config: &ExecConfig, is_interactive: bool) -> String {
+fn exec_credential_request(config: &ExecConfig, is_interactive: bool) -> serde_json::Result<String> {
     let cluster = config.cluster.as_ref().filter(|_| config.provide_cluster_info);
-    let cluster =
-        cluster.map_or_else(String::new, |cluster| format!(r#","cluster":{}"#, cluster_json(cluster)));
-    format!(
-        r#"{{"kind":"ExecCredential","apiVersion":{},"spec":{{"interactive":{is_interactive}{cluster}}}}}"#,
-        json_string(config.api_version.as_deref().unwrap_or_default()),
-    )
-}
-
-/// The `cluster` member of a plugin's input, as JSON.
-fn cluster_json(cluster: &ExecAuthCluster) -> String {
-    let mut out = format!(r#"{{"server":{}"#, json_string(cluster.server.as_deref().unwrap_or_default()));
-    let authority = cluster.certificate_authority_data.as_ref().map(|pem| STANDARD.encode(pem));
-    for (name, value) in [
-        ("tls-server-name", cluster.tls_server_name.as_deref()),
-        ("certificate-authority-data", authority.as_deref()),
-        ("proxy-url", cluster.proxy_url.as_deref()),
-    ] {
-        if let Some(value) = value {
-            _ = write!(out, r#","{name}":{}"#, json_string(value));
-        }
-    }
-    if cluster.insecure_skip_tls_verify == Some(true) {
-        out.push_str(r#","insecure-skip-tls-verify":true"#);
-    }
-    if let Some(config) = &cluster.config {
-        _ = write!(out, r#","config":{config}"#);
-    }
-    out.push('}');
-    out
-}
-
-/// The text as a JSON string, with its quotes.
-fn json_string(text: &str) -> String {
-    let mut out = String::from('"');
-    for letter in text.chars() {
-        match letter {
-            '"' | '\\' => out.extend(['\\', letter]),
-            letter if letter.is_control() => _ = write!(out, "\\u{:04x}", u32::from(letter)),
-            letter => out.push(letter),
-        }
-    }
-    out.push('"');
-    out
+    let cluster = cluster.map(serde_json::to_string).transpose()?;
+    let cluster = cluster.map(|cluster| format!(r#","cluster":{cluster}"#)).unwrap_or_default();
+    let version = serde_json::to_string(config.api_version.as_deref().unwrap_or_default())?;
+    Ok(format!(
+        r#"{{"kind":"ExecCredential","apiVersion":{version},"spec":{{"interactive":{is_interactive}{cluster}}}}}"#
+    ))
 }
 
 /// Parses what a plugin prints: an ExecCredential in JSON or YAML.
@@ -247,10 +207,11 @@ mod tests {
             ExecAuthCluster { server: Some("https://a\"b".to_owned()), ..ExecAuthCluster::default() };
         config.cluster = Some(cluster);
         let plain = r#"{"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1","spec":{"interactive":false}}"#;
-        assert_eq!(exec_credential_request(&config, false), plain);
+        assert_eq!(exec_credential_request(&config, false).expect("JSON"), plain);
         config.provide_cluster_info = true;
         assert!(
             exec_credential_request(&config, true)
+                .expect("JSON")
                 .ends_with(r#""spec":{"interactive":true,"cluster":{"server":"https://a\"b"}}}"#)
         );
     }
