@@ -11,7 +11,7 @@ use std::time::Duration;
 use http::Method;
 
 use super::Cluster;
-use super::client::{ApiClient, ApiError, FULL_OBJECTS};
+use super::client::{ApiClient, ApiError};
 use tollgate_api::profile::{ApiKind, Version};
 use tollgate_document::doc;
 
@@ -57,15 +57,11 @@ impl Cluster {
     /// The labels of a namespace, JSON; `None` if it does not exist.
     pub fn namespace_labels(&self, name: &str) -> Result<Option<String>, ApiError> {
         let path = format!("/api/v1/namespaces/{name}");
-        match self.wait_for(|client| async move { client.get(&path, FULL_OBJECTS).await }) {
-            Ok(text) => {
-                let namespace = doc::parse(&text).map_err(|_error| ApiError::not_json())?;
-                let labels = namespace.root().get("metadata").get("labels");
-                Ok(Some(if labels.exists() { labels.to_json() } else { "{}".to_owned() }))
-            }
-            Err(error) if error.code() == 404 => Ok(None),
-            Err(error) => Err(error),
-        }
+        let found = self.wait_for(|client| async move { client.find(&path).await })?;
+        let Some(text) = found else { return Ok(None) };
+        let namespace = doc::parse(&text).map_err(|_error| ApiError::not_json())?;
+        let labels = namespace.root().get("metadata").get("labels");
+        Ok(Some(if labels.exists() { labels.to_json() } else { "{}".to_owned() }))
     }
 
     /// A flag that Ctrl-C sets from now on, instead of ending the process.

@@ -133,11 +133,8 @@ impl Cluster {
     /// Those of the kind's versions that the API server serves in its group, from discovery, which every client may read.
     pub fn served_versions(&self, kind: &ListedKind) -> Result<Vec<&'static str>, ApiError> {
         let path = format!("/apis/{}", kind.group);
-        let text = match self.wait_for(|client| async move { client.get(&path, FULL_OBJECTS).await }) {
-            Ok(text) => text,
-            Err(error) if error.code() == 404 => return Ok(Vec::new()),
-            Err(error) => return Err(error),
-        };
+        let found = self.wait_for(|client| async move { client.find(&path).await })?;
+        let Some(text) = found else { return Ok(Vec::new()) };
         let group = doc::parse(&text).map_err(|_error| ApiError::not_json())?;
         let served = group.root().get("versions");
         let is_served = |version: &&str| served.items().any(|item| item.get("version").text_is(version));
@@ -164,12 +161,7 @@ impl Cluster {
         let mut page = PageSize::new(kind.page);
         let (mut token, mut restarts, mut caveat) = (String::new(), 0, None);
         loop {
-            let next = if token.is_empty() {
-                String::new()
-            } else {
-                format!("&continue={}", percent_encode(&token))
-            };
-            let query = format!("{path}?limit={}{next}", page.count());
+            let query = page.path(path, &token);
             let (timing, limit) = (self.timing, page.max_bytes());
             let answer =
                 self.wait_for(|client| async move { fetch_page(&client, &query, limit, timing).await });

@@ -9,6 +9,7 @@
 //! Invariant: the text of a page that is in memory has at most [`PAGE_BYTES`], or one object of [`OBJECT_BYTES`].
 
 use super::client::ApiError;
+use super::watch::percent_encode;
 
 /// Bytes of a page with more than one object.
 const PAGE_BYTES: usize = 2 << 20;
@@ -28,9 +29,10 @@ impl PageSize {
         PageSize { count: most.max(1), most: most.max(1) }
     }
 
-    /// The `limit` parameter of the next request.
-    pub(super) fn count(self) -> usize {
-        self.count
+    /// The path of the next request, behind the page that ended with this token.
+    pub(super) fn path(self, list: &str, token: &str) -> String {
+        let next = if token.is_empty() { "" } else { "&continue=" };
+        format!("{list}?limit={}{next}{}", self.count, percent_encode(token))
     }
 
     /// Bytes that may be read of the next response.
@@ -125,17 +127,17 @@ mod tests {
         let too_large = ApiError::TooLarge { limit: page.max_bytes(), head: String::new() };
         let mut counts = Vec::new();
         while page.shrink(&too_large) {
-            counts.push(page.count());
+            counts.push(page.count);
         }
         assert_eq!(counts, [50, 12, 3, 1]);
         assert!(page.max_bytes() > PAGE_BYTES, "one object is read whole");
         assert!(!page.shrink(&too_large), "no fewer than one");
         for expected in [2, 4, 8, 16, 32, 64, 128, 200, 200] {
-            page.adapt(page.count(), page.count() * 1_000);
-            assert_eq!(page.count(), expected);
+            page.adapt(page.count, page.count * 1_000);
+            assert_eq!(page.count, expected);
         }
         page.adapt(100, PAGE_BYTES);
-        assert_eq!(page.count(), 50, "half of what may be read");
+        assert_eq!(page.count, 50, "half of what may be read");
         assert!(!page.shrink(&ApiError::Unreachable("gone".to_owned())));
     }
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Cluster;
-use super::client::{ApiError, FULL_OBJECTS};
+use super::client::ApiError;
 use super::listed_kind::{ListedKind, POLICIES, POLICY_GROUP, POLICY_VERSION};
 use super::object_watch::{ObjectWatch, ProjectFn};
 use super::register::FIELD_MANAGER;
@@ -52,11 +52,8 @@ impl Cluster {
     pub fn installed_policies(&self) -> Result<Vec<ListedKind>, ApiError> {
         let path = format!("/apis/{POLICY_GROUP}/{POLICY_VERSION}");
         self.wait_for(|client| async move {
-            match client.get(&path, FULL_OBJECTS).await {
-                Ok(text) => parse_installed(&text).ok_or_else(ApiError::not_json),
-                Err(error) if error.code() == 404 => Ok(Vec::new()),
-                Err(error) => Err(error),
-            }
+            let Some(text) = client.find(&path).await? else { return Ok(Vec::new()) };
+            parse_installed(&text).ok_or_else(ApiError::not_json)
         })
     }
 

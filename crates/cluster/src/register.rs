@@ -418,15 +418,10 @@ impl Registrar {
     /// Gets the owner; `None` if it does not exist, or none is configured.
     async fn fetch_owner(&self) -> Result<Option<Owner>, ApiError> {
         let Some(name) = &self.registration.owner else { return Ok(None) };
-        match self.client.get(&format!("{CLUSTER_ROLES_PATH}/{name}"), FULL_OBJECTS).await {
-            Ok(text) => {
-                let role = parse(&text)?;
-                let uid = role.root().get("metadata").get("uid").str().to_owned();
-                Ok(Some(Owner { name: name.clone(), uid }))
-            }
-            Err(error) if error.code() == 404 => Ok(None),
-            Err(error) => Err(error),
-        }
+        let found = self.client.find(&format!("{CLUSTER_ROLES_PATH}/{name}")).await?;
+        let Some(text) = found else { return Ok(None) };
+        let uid = parse(&text)?.root().get("metadata").get("uid").str().to_owned();
+        Ok(Some(Owner { name: name.clone(), uid }))
     }
 
     fn narrowing(&self) -> Narrowing {

@@ -209,12 +209,7 @@ impl<S: ObjectSink + 'static> Reflector<S> {
         let mut page = PageSize::new(self.resource.page);
         self.health.start_list();
         loop {
-            let next = if token.is_empty() {
-                String::new()
-            } else {
-                format!("&continue={}", percent_encode(&token))
-            };
-            let query = format!("{path}?limit={}{next}", page.count());
+            let query = page.path(&path, &token);
             let read = self.client.get_page(&query, self.resource.accept, page.max_bytes()).await;
             let version = match read {
                 Err(error) if page.shrink(&error) => continue,

@@ -52,8 +52,13 @@ const COMPARED: [&str; 10] = [
 
 /// How many desired entries are not stored. Each of them is also one of the [`differences`].
 pub(super) fn missing_entries(stored: Value<'_>, desired: Value<'_>) -> usize {
+    missing(stored, desired).count()
+}
+
+/// The desired entries that are not stored.
+fn missing<'d>(stored: Value<'d>, desired: Value<'d>) -> impl Iterator<Item = Value<'d>> {
     let desired = desired.get("webhooks").items();
-    desired.filter(|webhook| find_entry(stored, webhook.get("name").str()).is_none()).count()
+    desired.filter(move |webhook| find_entry(stored, webhook.get("name").str()).is_none())
 }
 
 /// The differences between the stored and the desired configuration, as `entry: field`.
@@ -188,12 +193,8 @@ pub(super) fn patch(
             None => webhooks.push(stored.to_json()),
         }
     }
-    let missing = desired
-        .get("webhooks")
-        .items()
-        .filter(|webhook| find_entry(stored, webhook.get("name").str()).is_none());
     // If another controller injects the caBundle, a new entry starts with that of its siblings.
-    webhooks.extend(missing.map(|webhook| entry_with_bundle(webhook, sibling)));
+    webhooks.extend(missing(stored, desired).map(|webhook| entry_with_bundle(webhook, sibling)));
     let version = stored.get("metadata").get("resourceVersion").to_json();
     let mut metadata = format!(r#"{{"resourceVersion":{version}"#);
     // Writing to a `String` cannot fail.
