@@ -30,17 +30,6 @@ const POLICY_PAGE: usize = 100;
 
 const DRA: &str = "resource.k8s.io";
 
-/// A kind of the group `resource.k8s.io`.
-const fn dra_kind(
-    kind: &'static str,
-    resource: &'static str,
-    versions: &'static [&'static str],
-    namespaced: bool,
-    page: usize,
-) -> ListedKind {
-    ListedKind { kind, group: DRA, resource, versions, namespaced, page }
-}
-
 /// A kind whose objects live in namespaces.
 const fn namespaced_kind(
     group: &'static str,
@@ -62,20 +51,22 @@ const fn cluster_kind(
 }
 
 /// ResourceSlices.
-pub const SLICES: ListedKind =
-    dra_kind("ResourceSlice", "resourceslices", &["v1", "v1beta2", "v1beta1"], false, SLICE_PAGE);
+pub const SLICES: ListedKind = ListedKind {
+    page: SLICE_PAGE,
+    ..cluster_kind(DRA, "ResourceSlice", "resourceslices", &["v1", "v1beta2", "v1beta1"])
+};
 /// ResourceClaims.
 pub const CLAIMS: ListedKind =
-    dra_kind("ResourceClaim", "resourceclaims", &["v1", "v1beta2", "v1beta1"], true, PAGE);
+    namespaced_kind(DRA, "ResourceClaim", "resourceclaims", &["v1", "v1beta2", "v1beta1"]);
 /// ResourceClaimTemplates.
 pub const TEMPLATES: ListedKind =
-    dra_kind("ResourceClaimTemplate", "resourceclaimtemplates", &["v1", "v1beta2", "v1beta1"], true, PAGE);
+    namespaced_kind(DRA, "ResourceClaimTemplate", "resourceclaimtemplates", &["v1", "v1beta2", "v1beta1"]);
 /// DeviceClasses.
 pub const CLASSES: ListedKind =
-    dra_kind("DeviceClass", "deviceclasses", &["v1", "v1beta2", "v1beta1"], false, PAGE);
+    cluster_kind(DRA, "DeviceClass", "deviceclasses", &["v1", "v1beta2", "v1beta1"]);
 /// DeviceTaintRules.
 pub const RULES: ListedKind =
-    dra_kind("DeviceTaintRule", "devicetaintrules", &["v1", "v1beta2", "v1alpha3"], false, PAGE);
+    cluster_kind(DRA, "DeviceTaintRule", "devicetaintrules", &["v1", "v1beta2", "v1alpha3"]);
 /// Pods.
 pub const PODS: ListedKind = namespaced_kind("", "Pod", "pods", &["v1"]);
 /// PodDisruptionBudgets.
@@ -132,14 +123,7 @@ pub(super) const POLICY_VERSION: &str = "v1alpha1";
 
 /// A kind of policy, as a custom resource.
 const fn policy_kind(kind: &'static str, resource: &'static str) -> ListedKind {
-    ListedKind {
-        kind,
-        group: POLICY_GROUP,
-        resource,
-        versions: &[POLICY_VERSION],
-        namespaced: false,
-        page: POLICY_PAGE,
-    }
+    ListedKind { page: POLICY_PAGE, ..cluster_kind(POLICY_GROUP, kind, resource, &[POLICY_VERSION]) }
 }
 
 /// The kinds of policies, where their CustomResourceDefinitions are installed.

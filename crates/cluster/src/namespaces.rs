@@ -4,10 +4,10 @@
 //! time; if that fails, its labels are not available.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
+use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
 use super::Cluster;
@@ -59,7 +59,7 @@ pub struct NamespaceWatch {
     store: Arc<LabelStore>,
     health: Arc<WatchHealth>,
     cluster: Cluster,
-    in_flight: Arc<AtomicUsize>,
+    lookups: Arc<Semaphore>,
     started: OnceLock<()>,
 }
 
@@ -71,7 +71,7 @@ impl NamespaceWatch {
             store: Arc::new(LabelStore { labels: RwLock::default(), limit }),
             health: Arc::new(WatchHealth::new(NAMESPACES.kind.resource)),
             cluster: cluster.clone(),
-            in_flight: Arc::default(),
+            lookups: Arc::new(Semaphore::new(MAX_LOOKUPS)),
             started: OnceLock::new(),
         }
     }
@@ -120,15 +120,15 @@ impl NamespaceWatch {
 
     /// Fetches one namespace from the API server: it may be newer than the cache.
     pub fn fetch(&self, name: &str) -> impl Future<Output = Result<Labels, String>> + Send + use<> {
-        let (client, in_flight, lookup_timeout) =
-            (self.cluster.client.clone(), self.in_flight.clone(), self.cluster.timing.lookup_timeout);
+        let (client, lookups, lookup_timeout) =
+            (self.cluster.client.clone(), self.lookups.clone(), self.cluster.timing.lookup_timeout);
         let (handle, name) = (self.cluster.handle.clone(), name.to_owned());
         async move {
             // The name becomes part of a path.
             if !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-') {
                 return Err(format!("{name:?} is not a valid namespace name"));
             }
-            let permit = LookupPermit::acquire(in_flight).ok_or("too many concurrent namespace lookups")?;
+            let permit = lookups.try_acquire_owned().ok().ok_or("too many concurrent namespace lookups")?;
             let answer = handle.spawn(async move {
                 let _permit = permit;
                 timeout(lookup_timeout, fetch_labels(&client, &name)).await
@@ -139,24 +139,6 @@ impl NamespaceWatch {
                 Err(error) => Err(error.to_string()),
             }
         }
-    }
-}
-
-/// A permit to fetch a namespace; released on drop.
-struct LookupPermit(Arc<AtomicUsize>);
-
-impl LookupPermit {
-    /// Returns a permit, or `None` if [`MAX_LOOKUPS`] lookups are running.
-    fn acquire(in_flight: Arc<AtomicUsize>) -> Option<LookupPermit> {
-        let before = in_flight.fetch_add(1, Ordering::Relaxed);
-        let permit = LookupPermit(in_flight);
-        (before < MAX_LOOKUPS).then_some(permit)
-    }
-}
-
-impl Drop for LookupPermit {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -271,10 +253,5 @@ impl ObjectSink for LabelStore {
                 all.remove(name);
             }
         });
-    }
-
-    /// Always false: labels that are not cached are fetched, so nothing is missing that should be listed again.
-    fn has_room_again(&self) -> bool {
-        false
     }
 }

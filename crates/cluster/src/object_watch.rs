@@ -391,11 +391,6 @@ impl ObjectSink for KindSink {
         drop(all);
         self.store.changed.notify_all();
     }
-
-    /// Always false: nothing is left out for lack of memory.
-    fn has_room_again(&self) -> bool {
-        false
-    }
 }
 
 #[cfg(test)]

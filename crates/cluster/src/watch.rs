@@ -54,10 +54,7 @@ pub(super) struct ObjectKeys(HashMap<Box<str>, HashSet<Box<str>>>);
 
 impl ObjectKeys {
     fn insert(&mut self, namespace: &str, name: &str) {
-        match self.0.get_mut(namespace) {
-            Some(names) => _ = names.insert(name.into()),
-            None => _ = self.0.insert(namespace.into(), HashSet::from([name.into()])),
-        }
+        self.0.entry(namespace.into()).or_default().insert(name.into());
     }
 
     pub(super) fn contains(&self, namespace: &str, name: &str) -> bool {
@@ -75,8 +72,10 @@ pub(super) trait ObjectSink: Send + Sync {
     /// Removes all objects that are not among the keys.
     fn retain(&self, keys: &ObjectKeys);
     /// True if objects were left out for lack of memory and there is enough of it now, so that everything should be
-    /// listed.
-    fn has_room_again(&self) -> bool;
+    /// listed. A sink that leaves nothing out for this reason has no use for it.
+    fn has_room_again(&self) -> bool {
+        false
+    }
 }
 
 /// What became of an object.
@@ -166,24 +165,14 @@ impl<S: ObjectSink + 'static> Reflector<S> {
             },
         };
         let ended = self.watch(&mut current).await;
-        match ended {
-            Ok(WatchEnd::Expired) => {
-                tracing::info!(
-                    resource = self.resource.kind.resource,
-                    "the resource version expired; listing again"
-                );
-                *position = self.list().await?;
-                Ok(())
-            }
-            Ok(WatchEnd::Closed) => {
-                *position = Some(current);
-                Ok(())
-            }
-            Err(error) => {
-                *position = Some(current);
-                Err(error)
-            }
-        }
+        *position = if let Ok(WatchEnd::Expired) = ended {
+            let resource = self.resource.kind.resource;
+            tracing::info!(resource, "the resource version expired; listing again");
+            self.list().await?
+        } else {
+            Some(current)
+        };
+        ended.map(|_| ())
     }
 
     /// Lists all objects, page by page; `None` if no version is served.

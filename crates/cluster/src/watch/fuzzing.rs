@@ -34,10 +34,6 @@ impl ObjectSink for KeySink {
     fn retain(&self, keys: &ObjectKeys) {
         self.0.lock().expect("one thread").retain(|(namespace, name)| keys.contains(namespace, name));
     }
-
-    fn has_room_again(&self) -> bool {
-        false
-    }
 }
 
 static RUNTIME: LazyLock<Runtime> =
