@@ -162,7 +162,6 @@ impl Run<'_> {
             namespace: pod.namespace.clone(),
             name: pod.name.clone(),
             uid: pod.uid.clone(),
-            is_dry_run: false,
         };
         let mut said = String::new();
         loop {
