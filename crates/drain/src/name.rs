@@ -3,8 +3,6 @@
 //! Object names allow fewer characters than keys and pools and are limited in length, so the name ends with a hash of
 //! the exact parts: two taints never share a rule by accident.
 
-use std::fmt::Write as _;
-
 use sha2::{Digest as _, Sha256};
 
 use tollgate_engine::impact::target::DeviceNames;
@@ -51,10 +49,9 @@ pub fn rule_name(target: &DeviceNames, key: &str, effect: &str) -> String {
     }
     readable.truncate(MAX_READABLE_CHARS);
     let mut name = readable.trim_end_matches('-').to_owned();
+    let digest = format!("{:x}", hash.finalize());
     name.push('-');
-    for byte in hash.finalize().iter().take(4) {
-        _ = write!(name, "{byte:02x}");
-    }
+    name.extend(digest.chars().take(8));
     name
 }
 

@@ -32,6 +32,13 @@ pub struct DeviceId {
     pub device: String,
 }
 
+impl DeviceId {
+    pub(crate) fn new(driver: &str, pool: &str, device: &str) -> DeviceId {
+        let [driver, pool, device] = [driver, pool, device].map(str::to_owned);
+        DeviceId { driver, pool, device }
+    }
+}
+
 impl fmt::Display for DeviceId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}/{}", self.driver, self.pool, self.device)

@@ -21,6 +21,7 @@ use tollgate_forecast::{
     Forecast, ObjectKind, Plan, Release, Settings, State, StoredObject, WorkloadName, controllers_of,
     job_failure, workload_of,
 };
+use tollgate_formats::count::counted;
 
 /// Grace period of a pod without `terminationGracePeriodSeconds`.
 const DEFAULT_GRACE_SECONDS: i64 = 30;
@@ -77,7 +78,7 @@ pub fn plan(input: &PlanInput<'_, '_>) -> Result<DrainPlan, String> {
     let FitResult { fits, waves, nodes } = fitting.drop_movers_until_all_fit(&mut movers);
     for (mover, fit) in movers.iter().zip(fits) {
         let MoverDecision::Stays(stay, culprit) = fit else { continue };
-        keep_pods_of_mover(mover, &pods, &stay, culprit, &mut stays);
+        keep_together(&mover.pods, &pods, &stay, Some(culprit), &mut stays);
     }
 
     let assembly = PlanAssembler {
@@ -109,24 +110,10 @@ fn keep_blocked_units<'d>(
     stays: &mut [Option<Stay>],
 ) {
     for unit in units {
-        let found = unit.pods.iter().find_map(|index| {
-            let stay = stays.get(*index)?.clone()?;
-            Some((*index, stay))
-        });
-        let stay = match found {
-            Some((index, stay)) => Some((Some(index), stay)),
-            None => unit.stay_reason(pods, budgets).map(|stay| (None, stay)),
-        };
+        let found = unit.pods.iter().find_map(|index| Some((Some(*index), stays.get(*index)?.clone()?)));
+        let stay = found.or_else(|| Some((None, unit.stay_reason(pods, budgets)?)));
         let Some((culprit, stay)) = stay else { continue };
-        for index in &unit.pods {
-            let Some(own) = stays.get_mut(*index) else { continue };
-            if own.is_none() {
-                *own = Some(match culprit.and_then(|culprit| pods.get(culprit)) {
-                    Some(other) => stay_because_of(&stay, other.pod),
-                    None => stay.clone(),
-                });
-            }
-        }
+        keep_together(&unit.pods, pods, &stay, culprit, stays);
     }
 }
 
@@ -155,7 +142,7 @@ fn keep_pods_of_failing_jobs<'d>(
     for (job, indices) in jobs.into_values() {
         let Some(reason) = job_failure(job, indices.len()) else { continue };
         let (spec, status) = (job.value.get("spec"), job.value.get("status"));
-        let lost = crate::stay::count_noun(indices.len(), "pod");
+        let lost = counted(indices.len(), "pod");
         let why = format!("Job {} fails ({reason}) if it loses {lost}.", path(job));
         let failed = status.get("failed").int().unwrap_or(0);
         let needed = failed.saturating_add(i64::try_from(indices.len()).unwrap_or(i64::MAX));
@@ -176,17 +163,17 @@ fn keep_pods_of_failing_jobs<'d>(
     }
 }
 
-/// Marks all pods of a mover as staying because of the pod `culprit`.
-fn keep_pods_of_mover(
-    mover: &Mover,
+/// Marks those pods of a group as staying that are not yet marked, because of the pod `culprit` if there is one.
+fn keep_together(
+    group: &[usize],
     pods: &[PodUse<'_>],
     stay: &Stay,
-    culprit: usize,
+    culprit: Option<usize>,
     stays: &mut [Option<Stay>],
 ) {
-    for index in &mover.pods {
-        let Some(own) = stays.get_mut(*index) else { continue };
-        *own = Some(match pods.get(culprit).filter(|_| culprit != *index) {
+    for index in group {
+        let Some(own @ None) = stays.get_mut(*index) else { continue };
+        *own = Some(match culprit.filter(|culprit| culprit != index).and_then(|culprit| pods.get(culprit)) {
             Some(other) => stay_because_of(stay, other.pod),
             None => stay.clone(),
         });

@@ -2,7 +2,6 @@
 
 use crate::request::DrainRequest;
 use sha2::{Digest as _, Sha256};
-use std::fmt::Write as _;
 use tollgate_api::profile::Version;
 use tollgate_document::doc::New;
 use tollgate_engine::impact::target::{DeviceNames, DeviceTarget};
@@ -17,7 +16,7 @@ pub const FLAGS_ANNOTATION: &str = "tollgate.dev/flags";
 pub const STARTED_ANNOTATION: &str = "tollgate.dev/started";
 
 /// Length of a drain ID.
-const ID_BYTES: usize = 6;
+const ID_LENGTH: usize = 12;
 
 /// A DeviceTaintRule with the effect NoSchedule as JSON, in the given version of `resource.k8s.io`. It
 /// contains only the fields that a forecast needs.
@@ -44,10 +43,8 @@ pub fn drain_id(request: &DrainRequest) -> String {
         hash.update(part.as_bytes());
         hash.update([0]);
     }
-    let mut id = String::new();
-    for byte in hash.finalize().iter().take(ID_BYTES) {
-        _ = write!(id, "{byte:02x}");
-    }
+    let mut id = format!("{:x}", hash.finalize());
+    id.truncate(ID_LENGTH);
     id
 }
 

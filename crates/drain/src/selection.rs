@@ -48,11 +48,7 @@ impl<'r> Selection<'r> {
     pub(crate) fn device_of(&self, result: AllocationResult<'_>) -> Option<DeviceId> {
         let (driver, pool, device) = (result.driver(), result.pool(), result.device());
         let is_held = result.admin_access() != Some(true) && self.selects_device(driver, pool, device);
-        is_held.then(|| DeviceId {
-            driver: driver.to_owned(),
-            pool: pool.to_owned(),
-            device: device.to_owned(),
-        })
+        is_held.then(|| DeviceId::new(driver, pool, device))
     }
 }
 

@@ -65,14 +65,12 @@ pub(crate) fn resolve(
         all.extend(by_pool);
     }
     // A rule that no other target explains was made for the one that selects nothing any more.
-    let explained: BTreeSet<NameKey> = all.iter().map(name_key).collect();
-    if let Some(reason) =
-        unresolved.filter(|_| closed.iter().all(|names| explained.contains(&name_key(names))))
-    {
+    let explained: BTreeSet<&DeviceNames> = all.iter().collect();
+    if let Some(reason) = unresolved.filter(|_| closed.iter().all(|names| explained.contains(names))) {
         return Err(reason);
     }
     all.extend(closed.iter().cloned());
-    let before: BTreeSet<NameKey> = all.iter().map(name_key).collect();
+    let before: BTreeSet<DeviceNames> = all.iter().cloned().collect();
     let all = remove_covered_selectors(with_partitions(all, &snapshot));
     if all.len() > MAX_RULES {
         return Err(format!(
@@ -81,7 +79,7 @@ pub(crate) fn resolve(
             all.len()
         ));
     }
-    let partitions = all.iter().filter(|names| !before.contains(&name_key(names))).count();
+    let partitions = all.iter().filter(|names| !before.contains(names)).count();
     if partitions > 0 {
         let (devices, are) = if partitions == 1 { ("device", "is") } else { ("devices", "are") };
         notes.push(format!(
@@ -94,12 +92,8 @@ pub(crate) fn resolve(
     for (pools, is_published) in [(&published, true), (&held, false)] {
         for (&(driver, pool), names) in pools {
             for device in names.iter().filter(|device| selection.selects_device(driver, pool, device)) {
-                let id = DeviceId {
-                    driver: driver.to_owned(),
-                    pool: pool.to_owned(),
-                    device: (*device).to_owned(),
-                };
-                unpublished += usize::from(devices.insert(id) && !is_published);
+                unpublished +=
+                    usize::from(devices.insert(DeviceId::new(driver, pool, device)) && !is_published);
             }
         }
     }
@@ -156,21 +150,14 @@ fn split_by_pool(names: &DeviceNames, published: &Pools<'_>, held: &Pools<'_>) -
     names.collect()
 }
 
-/// Driver, pool and device, as a sort key.
-type NameKey = (Option<String>, Option<String>, Option<String>);
-
-fn name_key(names: &DeviceNames) -> NameKey {
-    (names.driver.clone(), names.pool.clone(), names.device.clone())
-}
-
 /// Sorts the selectors, and removes those that another selector covers.
 fn remove_covered_selectors(mut all: Vec<DeviceNames>) -> Vec<DeviceNames> {
-    all.sort_by_cached_key(name_key);
+    all.sort();
     all.dedup();
-    let whole: BTreeSet<NameKey> = all.iter().filter(|names| names.device.is_none()).map(name_key).collect();
+    let whole: BTreeSet<DeviceNames> = all.iter().filter(|names| names.device.is_none()).cloned().collect();
     all.retain(|names| {
         let pool = DeviceNames { device: None, ..names.clone() };
-        names.device.is_none() || !whole.contains(&name_key(&pool))
+        names.device.is_none() || !whole.contains(&pool)
     });
     all
 }

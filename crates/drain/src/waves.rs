@@ -6,6 +6,7 @@
 use crate::budgets::Budgets;
 use crate::outcome::Budget;
 use std::collections::{BTreeMap, BTreeSet};
+use tollgate_formats::count::counted;
 
 /// A pod that moves, or the pods of a unit that move together.
 #[derive(Clone, Debug)]
@@ -117,7 +118,7 @@ fn fill_next_wave(
         } else if let Some(budget) = spent {
             Some(format!("PDB {} allows {}", budget.path(), budget.allowed_in_wave()))
         } else if wave.movers.len() >= max_wave.max(1) {
-            Some(format!("at most {} in a wave", crate::stay::count_noun(max_wave.max(1), "pod")))
+            Some(format!("at most {} in a wave", counted(max_wave.max(1), "pod")))
         } else {
             None
         };

@@ -24,7 +24,7 @@ pub enum DeviceTarget {
 }
 
 /// The names in a device selector; `None` matches any name.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub struct DeviceNames {
     pub driver: Option<String>,
     pub pool: Option<String>,
