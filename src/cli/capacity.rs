@@ -159,12 +159,13 @@ fn changes_text(before: &BTreeMap<&str, DeviceCounts>, after: &BTreeMap<&str, De
         let of = |counts: &BTreeMap<&str, DeviceCounts>| counts.get(*name).copied().unwrap_or_default();
         let (before, after) = (of(before), of(after));
         (before.total + after.total > 0)
-            .then(|| record! { "before": class_record(name, before), "after": class_record(name, after) })
+            .then(|| record! { "before": class_record(name, before, None), "after": class_record(name, after, None) })
     });
     text(&list(changes))
 }
 
-fn class_record(name: &str, counts: DeviceCounts) -> Json {
+/// The devices of a class, and why its expression does not compile.
+pub(super) fn class_record(name: &str, counts: DeviceCounts, error: Option<&str>) -> Json {
     record! {
         "name": name,
         "total": counts.total,
@@ -172,5 +173,6 @@ fn class_record(name: &str, counts: DeviceCounts) -> Json {
         "tainted": counts.tainted,
         "blocked": counts.blocked,
         "free": counts.free,
+        "error" if given: error,
     }
 }
