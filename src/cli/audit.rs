@@ -16,7 +16,7 @@ mod openreports;
 mod reporter;
 mod totals;
 
-pub(super) use dump::{read_headers, read_namespaces, read_texts};
+pub(super) use dump::{read_headers, read_namespaces};
 
 use std::path::PathBuf;
 
@@ -29,7 +29,7 @@ use super::manifests::parse_namespace;
 use super::outcome::{Failure, Tally};
 use super::picture::StateSource;
 use super::shared::{DefaultRules, EngineArgs, ExitArgs, ProfileArg, parse_profile};
-use super::state::Inventory;
+use super::state::{self, Inventory};
 use crate::config::Levels;
 use crate::report::Format;
 use reporter::AuditReporter;
@@ -141,7 +141,7 @@ impl Arguments {
         if self.state.is_empty() {
             return self.run_live(console);
         }
-        let texts = read_texts(&self.state)?;
+        let texts = state::read_texts(&self.state)?;
         let mut header = read_headers(&texts);
         let cluster = self.dump_cluster(&mut header, console)?;
         let profiles = self.engine.release.dump_profiles(&header, console)?;

@@ -18,7 +18,7 @@ use super::picture::{self, StateSource};
 use super::shared::{ReleaseArgs, StateArgs};
 #[cfg(feature = "cluster")]
 use super::snapshot::WORKLOAD_KINDS;
-use super::state::{DumpOmissions, MAY_BE_INCOMPLETE, StateTexts};
+use super::state::{self, DumpOmissions, MAY_BE_INCOMPLETE, StateObjects};
 #[cfg(feature = "cluster")]
 use crate::cluster::{CLAIMS, CLASSES, NODES, PODS, RULES, SLICES};
 use tollgate_api::profile::Profile;
@@ -138,8 +138,8 @@ impl Arguments {
         if self.state.paths.is_empty() {
             return self.run_live(console);
         }
-        let texts = StateTexts::read(&self.state.paths)?;
-        let objects = texts.parse()?;
+        let texts = state::read_texts(&self.state.paths)?;
+        let objects = StateObjects::parse(&texts)?;
         let profile = one_profile(&self.release.dump_profiles(&objects.inventory, console)?)?;
         let mut tally = Tally::default();
         let parts = objects.inventory.incomplete_parts_with(&READ_KINDS);

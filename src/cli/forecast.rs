@@ -29,12 +29,13 @@ use super::picture::{self, DrawnRecord, StateSource};
 use super::shared::{ExitZeroArgs, ReleaseArgs, ReportOutput, StateArgs};
 #[cfg(feature = "cluster")]
 use super::snapshot::WORKLOAD_KINDS;
-use super::state::{DumpOmissions, OmissionTexts, StateTexts, no_objects_message};
+use super::state::{self, DumpOmissions, Inventory, OmissionTexts, StateObjects, no_objects_message};
 #[cfg(feature = "cluster")]
 use crate::cluster::{CLAIMS, CLASSES, ListedKind, NAMESPACES, NODES, PODS, RULES, SLICES, TEMPLATES};
-use given::{Admission, GivenObject, GivenTexts};
+use crate::files::{self, MAX_FILE};
+use given::{Admission, GivenDocuments, GivenObject};
 pub(super) use json::totals_record;
-pub(super) use limits::{CheckedLimits, check_pending};
+pub(super) use limits::check_pending;
 pub(super) use play::play;
 #[cfg(feature = "ui")]
 pub(super) use play::{StopFn, stop_when};
@@ -128,21 +129,19 @@ impl Arguments {
     fn report(&self, console: &mut Console) -> Result<Tally, Failure> {
         self.state.check_stdin(&self.paths, "FILE")?;
         let tally = Tally::default();
-        let given = GivenTexts::read(&self.paths)?;
-        let given = given.documents()?;
+        let given = files::read_complete(&self.paths, MAX_FILE)?;
+        let given = GivenDocuments::parse(&given)?;
         let given = given.objects();
         if self.state.paths.is_empty() {
             return self.report_live(&given, tally, console);
         }
-        let texts = StateTexts::read(&self.state.paths)?;
-        let objects = texts.parse()?;
+        let texts = state::read_texts(&self.state.paths)?;
+        let objects = StateObjects::parse(&texts)?;
         let profiles = self.release.dump_profiles(&objects.inventory, console)?;
         let mut tally = tally;
-        let parts = objects.inventory.incomplete_parts();
-        let kinds = objects.inventory.missing_kinds(&NEEDED_KINDS).filter(|_| !self.state.assume_complete);
-        let note = format!(", so every outcome is unknown{COMPLETE_HINT}");
-        let texts = OmissionTexts { note: &note, hint: COMPLETE_HINT };
-        let missing = DumpOmissions { parts, kinds }.report(self.max.is_some(), texts, &mut tally, console);
+        let (inventory, is_limited) = (&objects.inventory, self.max.is_some());
+        let missing =
+            report_omissions(inventory, self.state.assume_complete, is_limited, &mut tally, console);
         let source = StateSource::of(&self.state.paths, &objects.inventory, &self.release)?;
         let known = (&objects.state(), &source);
         self.report_state(known, &profiles, &missing, &given, tally, console)
@@ -178,14 +177,13 @@ impl Arguments {
     #[cfg(feature = "ui")]
     pub(super) fn report_texts(
         &self,
-        texts: Vec<(String, String)>,
+        texts: &[(String, String)],
         state: &State<'_>,
         profile: &'static Profile,
         missing: &[String],
         console: &mut Console,
     ) -> Result<Tally, Failure> {
-        let given = GivenTexts::of(texts);
-        let given = given.documents()?;
+        let given = GivenDocuments::parse(texts)?;
         let known = (state, &StateSource::of_part());
         self.report_state(known, &[profile], missing, &given.objects(), Tally::default(), console)
     }
@@ -318,7 +316,21 @@ pub(super) const LISTED_KINDS: [ListedKind; 8] =
 pub(super) const NEEDED_KINDS: [ObjectKind; 2] = [ObjectKind::Node, ObjectKind::DeviceClass];
 
 /// What to do about a dump that lacks a kind.
-pub(super) const COMPLETE_HINT: &str = "; create a dump with `tollgate snapshot`, or, if the cluster contains no such objects, add --assume-complete";
+const COMPLETE_HINT: &str = "; create a dump with `tollgate snapshot`, or, if the cluster contains no such objects, add --assume-complete";
+
+/// Reports what a dump lacks: nodes and classes, without which no outcome is known, and parts that were cut off.
+pub(super) fn report_omissions(
+    inventory: &Inventory,
+    assume_complete: bool,
+    is_limited: bool,
+    tally: &mut Tally,
+    console: &mut Console,
+) -> Vec<String> {
+    let kinds = inventory.missing_kinds(&NEEDED_KINDS).filter(|_| !assume_complete);
+    let omissions = DumpOmissions { parts: inventory.incomplete_parts(), kinds };
+    let note = format!(", so every outcome is unknown{COMPLETE_HINT}");
+    omissions.report(is_limited, OmissionTexts { note: &note, hint: COMPLETE_HINT }, tally, console)
+}
 
 /// A forecast and what it is about.
 struct ForecastReport {

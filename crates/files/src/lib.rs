@@ -106,6 +106,11 @@ pub fn collect_complete(arguments: &[PathBuf]) -> Result<Vec<Input>, InputError>
     found.errors.into_iter().next().map_or(Ok(found.inputs), Err)
 }
 
+/// Reads all inputs of these arguments, in their order, and returns the name and the text of each.
+pub fn read_complete(arguments: &[PathBuf], limit: u64) -> Result<Vec<(String, String)>, InputError> {
+    collect_complete(arguments)?.iter().map(|input| Ok((input.name(), read(input, limit)?))).collect()
+}
+
 /// Finds the inputs of the arguments: files, folders, `-` for standard input.
 pub fn collect(arguments: &[PathBuf]) -> Inputs {
     let mut found = Inputs::default();

@@ -7,13 +7,11 @@
 //! Invariant: an object is applied, refused, or named in a note. None disappears.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
 
 use super::stored::{self, StoredForm};
 use crate::cli::console::Console;
 use crate::cli::impact::print_denials;
 use crate::cli::outcome::Failure;
-use crate::files::{self, Input, MAX_FILE};
 use tollgate_api::profile::Profile;
 use tollgate_document::doc::{self, Doc, Value};
 use tollgate_document::field::{Path, PathStyle};
@@ -45,10 +43,6 @@ const APPLIED_KINDS: [ObjectKind; 11] = [
 
 /// Kinds whose pods are made when an object is new. How a change rolls out is not modelled.
 const WORKLOAD_KINDS: [ObjectKind; 3] = [ObjectKind::Deployment, ObjectKind::StatefulSet, ObjectKind::Job];
-
-/// The texts of the given files, each with its name.
-#[derive(Debug)]
-pub(super) struct GivenTexts(Vec<(String, String)>);
 
 /// The documents of the given files, each with the name of its file.
 #[derive(Debug)]
@@ -119,24 +113,12 @@ pub(super) struct Admission {
     made_up_names: BTreeSet<(String, String)>,
 }
 
-impl GivenTexts {
-    /// Reads files and folders, in the order given.
-    pub(super) fn read(paths: &[PathBuf]) -> Result<GivenTexts, Failure> {
-        let inputs = if paths.is_empty() { Vec::new() } else { files::collect_complete(paths)? };
-        let read = |input: &Input| Ok((input.name(), files::read(input, MAX_FILE)?));
-        inputs.iter().map(read).collect::<Result<_, Failure>>().map(GivenTexts)
-    }
-
-    /// Texts that were read already, each with its name.
-    #[cfg(feature = "ui")]
-    pub(super) fn of(texts: Vec<(String, String)>) -> GivenTexts {
-        GivenTexts(texts)
-    }
-
-    /// Parses the texts. A file without objects is an error, because a forecast without them looks the same.
-    pub(super) fn documents(&self) -> Result<GivenDocuments<'_>, Failure> {
+impl<'t> GivenDocuments<'t> {
+    /// Parses texts, each with its name. A file without objects is an error, because a forecast without them looks the
+    /// same.
+    pub(super) fn parse(texts: &'t [(String, String)]) -> Result<GivenDocuments<'t>, Failure> {
         let mut found = Vec::new();
-        for (file, text) in &self.0 {
+        for (file, text) in texts {
             let lines = Lines::of(text);
             let before = found.len();
             for document in documents(text) {
@@ -148,10 +130,8 @@ impl GivenTexts {
                     let (api_version, kind) = item.api_version_and_kind();
                     if api_version.is_empty() || kind.is_empty() {
                         let location = document.locate(&lines, &item.within(Path::ROOT.owned()), false);
-                        let (file, what) =
-                            (sanitize::line(file), "expected an object with apiVersion and kind");
-                        let message = format!("{file}:{}:{}: {what}", location.line, location.column);
-                        return Err(Failure::Input(message));
+                        let what = "expected an object with apiVersion and kind";
+                        return Err(Failure::at(file, &location, &what));
                     }
                 }
                 found.push((file.as_str(), document));
@@ -162,9 +142,7 @@ impl GivenTexts {
         }
         Ok(GivenDocuments(found))
     }
-}
 
-impl GivenDocuments<'_> {
     /// The objects, those of lists one by one.
     pub(super) fn objects(&self) -> Vec<GivenObject<'_>> {
         let objects = |(file, document)| {

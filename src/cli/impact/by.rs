@@ -49,7 +49,13 @@ pub(super) struct OutcomeCounts {
 }
 
 impl OutcomeCounts {
-    pub(super) fn add(&mut self, outcome: PodOutcome) {
+    pub(super) fn of(impact: &Impact<'_>) -> OutcomeCounts {
+        let mut counts = OutcomeCounts::default();
+        impact.pods.iter().for_each(|pod| counts.add(pod.outcome));
+        counts
+    }
+
+    fn add(&mut self, outcome: PodOutcome) {
         match outcome {
             PodOutcome::EvictedNow => self.now += 1,
             PodOutcome::EvictedAt(time) => {

@@ -9,7 +9,7 @@ use crate::cli::console::Console;
 use crate::cli::live;
 use crate::cli::outcome::{Failure, Tally};
 use crate::cli::picture::StateSource;
-use crate::cli::state::{self, DumpOmissions, Inventory, MAY_BE_INCOMPLETE, StateObjects, StateTexts};
+use crate::cli::state::{self, DumpOmissions, Inventory, MAY_BE_INCOMPLETE, StateObjects};
 use crate::files::{self, MAX_FILE};
 use tollgate_api::profile::Profile;
 use tollgate_engine::impact::Snapshot;
@@ -78,7 +78,7 @@ pub(super) struct ClusterInput {
     pub(super) omissions: Vec<String>,
     pub(super) profiles: Vec<&'static Profile>,
     /// The texts of a dump, if its objects are needed.
-    pub(super) texts: Option<StateTexts>,
+    pub(super) texts: Option<Vec<(String, String)>>,
     /// The objects of a running cluster beyond the snapshot.
     pub(super) listed: Option<StateObjects<'static>>,
     /// What decides where evicted pods go, but could not be listed in the running cluster.

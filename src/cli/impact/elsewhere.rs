@@ -3,9 +3,8 @@
 //! It needs the nodes of the cluster. Without them nothing is said, and the report is what it was before.
 
 use super::ImpactReporter;
-use super::limits::Limits;
 use crate::cli::capacity;
-use crate::cli::forecast::{CheckedLimits, of_changes, stored, summary_of_evicted};
+use crate::cli::forecast::{check_pending, of_changes, stored, summary_of_evicted};
 use tollgate_api::profile::Profile;
 use tollgate_document::doc::{self, Doc, Value};
 use tollgate_forecast::{Forecast, ObjectKind, State};
@@ -55,11 +54,6 @@ impl Elsewhere {
             if self.missing.is_empty() { String::new() } else { format!(": {}", self.missing.join("; ")) };
         Some(sentence + &why)
     }
-
-    /// The limit of pending pods, checked.
-    pub(super) fn check(&self, limits: &Limits) -> CheckedLimits {
-        limits.check_pending(&self.forecast)
-    }
 }
 
 impl ImpactReporter<'_> {
@@ -91,14 +85,17 @@ impl ImpactReporter<'_> {
 
     /// Reports the pods that stay Pending beyond the limit of `--max`.
     pub(super) fn check_pending(&mut self, who: &str, elsewhere: Option<&Elsewhere>) {
-        let Some(limits) = self.arguments.max.as_ref().filter(|limits| limits.has_pending()) else { return };
+        let Some(limits) = self.arguments.max.as_ref().filter(|limits| limits.get("pending").is_some())
+        else {
+            return;
+        };
         let Some(elsewhere) = elsewhere else {
             self.tally.unreadable += 1;
             let why = self.unlisted.first().map_or("the state contains no Nodes", String::as_str);
             self.console.error(&format!("{who}: cannot check --max pending: {why}"));
             return;
         };
-        let checked = elsewhere.check(limits);
+        let checked = check_pending(limits, &elsewhere.forecast);
         self.tally.denied += checked.excesses.len();
         self.tally.unreadable += checked.undecided.len();
         for message in checked.excesses.iter().chain(&checked.undecided) {

@@ -119,8 +119,7 @@ fn pod_record(pod: &PodImpact<'_>, now: Timestamp) -> Json {
 
 /// The sums of the last lines of the text.
 fn totals(impact: &Impact<'_>, budgets_violated: usize) -> Json {
-    let mut counts = OutcomeCounts::default();
-    impact.pods.iter().for_each(|pod| counts.add(pod.outcome));
+    let counts = OutcomeCounts::of(impact);
     record! {
         "claims": impact.claims,
         "pods": impact.pods.len(),

@@ -5,7 +5,7 @@
 use std::fmt::Write as _;
 use std::io::Write as _;
 
-use super::limits::Extent;
+use super::limits::{Extent, excesses};
 use super::{Arguments, Assessment, assess, json, text};
 use crate::cli::console::Console;
 use crate::cli::outcome::Failure;
@@ -101,7 +101,7 @@ pub(super) fn report(
             console.write_text(&out)?;
         }
     }
-    let excesses: Vec<String> = arguments.max.iter().flat_map(|limits| limits.excesses(extent)).collect();
+    let excesses: Vec<String> = arguments.max.iter().flat_map(|limits| excesses(limits, extent)).collect();
     for excess in &excesses {
         console.error(&format!("{}: {excess}", line(name)));
     }

@@ -19,7 +19,7 @@ use tollgate_api::profile::Profile;
 use tollgate_document::doc::Value;
 use tollgate_document::source::{Lines, documents, list};
 use tollgate_engine::engine::{Attributes, Engine, Labels, NamespaceLookup as _, Verdict};
-use tollgate_engine::impact::Snapshot;
+use tollgate_engine::impact::{DeviceDetails, Snapshot};
 use tollgate_engine::policy::PolicySet;
 use tollgate_engine::rules::{Level, RuleSet};
 
@@ -138,11 +138,11 @@ pub(super) fn of_dump(
     now: &str,
     console: &mut Console,
 ) -> Result<StoredObjects, Failure> {
-    let texts = audit::read_texts(paths)?;
+    let texts = state::read_texts(paths)?;
     let header = audit::read_headers(&texts);
     let mut comparison = Comparison::new(&release.dump_profiles(&header, console)?, old, new, now)?;
     if comparison.needs_state() {
-        let (snapshot, inventory) = state::read_texts(&texts)?;
+        let (snapshot, inventory) = state::parse_texts(&texts, DeviceDetails::default())?;
         comparison.found.incomplete.extend(inventory.omissions(false).messages());
         comparison.set_state(snapshot);
     }

@@ -80,6 +80,7 @@ impl DumpOmissions {
 #[derive(Debug, Default)]
 pub(in crate::cli) struct Inventory {
     kinds: Vec<SnapshotKind>,
+    has_objects: bool,
     /// The kinds that forecasts read.
     object_kinds: Vec<ObjectKind>,
     /// Those of them that have a list of their own, which can be empty.
@@ -120,6 +121,7 @@ impl Inventory {
         for item in list::objects(root).filter(|item| item.written().kind() == NodeKind::Object) {
             let (version, kind) = item.api_version_and_kind();
             if let Some(kind) = SnapshotKind::of(version, kind) {
+                self.has_objects |= kind != SnapshotKind::Class;
                 self.add_kind(kind);
             }
             if let Some(kind) = ObjectKind::of(version, kind) {
@@ -253,9 +255,9 @@ impl Inventory {
         self.omissions.push(format!("{file} is empty"));
     }
 
-    /// True if the dump has lists or objects of all kinds that are needed, even if the lists are empty or incomplete.
-    pub(in crate::cli) fn names_all_kinds(&self) -> bool {
-        REQUIRED_KINDS.iter().all(|(kind, _)| self.kinds.contains(kind))
+    /// True if there are objects of use, or empty lists of all that is required. Classes alone are of no use.
+    pub(in crate::cli) fn is_useful(&self) -> bool {
+        self.has_objects || REQUIRED_KINDS.iter().all(|(kind, _)| self.kinds.contains(kind))
     }
 
     fn add_kind(&mut self, kind: SnapshotKind) {

@@ -12,7 +12,7 @@ use crate::cli::devices::{self, one_profile};
 use crate::cli::forecast::NEEDED_KINDS;
 use crate::cli::outcome::Failure;
 use crate::cli::shared::{ReleaseArgs, StateArgs};
-use crate::cli::state::StateTexts;
+use crate::cli::state::{self, StateObjects};
 use crate::files::{self, Input};
 
 /// How often the files are looked at.
@@ -39,8 +39,8 @@ impl DumpSource {
     pub(super) fn read(&mut self, console: &mut Console) -> Result<KnownState, Failure> {
         // A file that changes while it is read is read again.
         self.seen = self.versions();
-        let texts = StateTexts::read(&self.state.paths)?;
-        let objects = texts.parse()?;
+        let texts = state::read_texts(&self.state.paths)?;
+        let objects = StateObjects::parse(&texts)?;
         let profile = one_profile(&self.release.dump_profiles(&objects.inventory, console)?)?;
         let inventory = &objects.inventory;
         let lacks = |kinds| inventory.missing_kinds(kinds).filter(|_| !self.state.assume_complete);

@@ -105,7 +105,7 @@ impl Question {
         let command: forecast::Arguments = parsed(&words(&[RULE_FILE]))?;
         let forecast = run(&mut |console| {
             let missing = &known.missing;
-            command.report_texts(rule.clone(), &state, known.profile, missing, console).map(drop)
+            command.report_texts(&rule, &state, known.profile, missing, console).map(drop)
         })?;
         let plan = if targets.is_empty() {
             String::new()

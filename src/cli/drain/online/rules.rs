@@ -115,7 +115,7 @@ impl Run<'_> {
                     return Err(Halt::Refused(format!(
                         "rule {name} of this drain has the effect {other}, which a drain never sets; set it to NoSchedule, \
                          or run `{}`",
-                        self.settings.go_back
+                        self.settings.next.go_back
                     )));
                 }
             };

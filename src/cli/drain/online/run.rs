@@ -12,6 +12,7 @@ use std::time::Duration;
 use super::event::{Event, HoldingClaim, PodRef};
 use super::halt::Halt;
 use super::lock::HeldLock;
+use super::reporter::NextCommands;
 use super::rules::DrainRule;
 use super::server::{Answer, Server};
 pub(super) use super::settings::RunSettings;
@@ -52,9 +53,7 @@ pub(super) trait Observer {
     /// Something happened.
     fn tell(&mut self, at: Timestamp, event: &Event);
     /// The plan before anything is changed. False if the user does not want it.
-    fn confirm(&mut self, at: Timestamp, plan: &DrainPlan) -> bool;
-    /// What differs between two plans, in words.
-    fn differences(&self, old: &DrainPlan, new: &DrainPlan) -> Vec<String>;
+    fn confirm(&mut self, at: Timestamp, settings: &RunSettings, plan: &DrainPlan) -> bool;
     /// Time has passed.
     fn tick(&mut self);
 }
@@ -96,7 +95,7 @@ pub(super) fn drain(server: &mut dyn Server, settings: &RunSettings, observer: &
         Err(Halt::Refused(why)) => Ending::Refused(why),
         Err(Halt::Stopped(why)) => {
             let left = run.pods_left();
-            let (go_on, go_back) = (settings.go_on.clone(), settings.go_back.clone());
+            let NextCommands { go_on, go_back } = settings.next.clone();
             run.tell(&Event::Stopped { why, evicted: run.evicted, left, go_on, go_back });
             Ending::Stopped
         }
@@ -134,7 +133,7 @@ impl<'r> Run<'r> {
         self.has_moved = self.stored_wave().is_some();
         let plan = self.make_plan().map_err(Halt::Refused)?;
         self.preflight(&plan)?;
-        if !self.observer.confirm(self.server.now(), &plan) {
+        if !self.observer.confirm(self.server.now(), self.settings, &plan) {
             return Ok(Ending::NotConfirmed);
         }
         let forceable: BTreeSet<String> =

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::lock::LockSettings;
+use super::reporter::NextCommands;
 use crate::cli::expiry::Expiry;
 use crate::cli::live::AskedServer;
 use crate::cli::outcome::Failure;
@@ -108,8 +109,7 @@ pub(in crate::cli::drain) struct RunSettings {
     /// What speaks against a drain of this cluster, such as feature gates that are off.
     pub(in crate::cli::drain) release_problems: Vec<String>,
     /// The commands to go on and to go back, as typed.
-    pub(in crate::cli::drain) go_on: String,
-    pub(in crate::cli::drain) go_back: String,
+    pub(in crate::cli::drain) next: NextCommands,
 }
 
 /// What is written on the rules for people.

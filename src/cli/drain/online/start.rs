@@ -4,13 +4,11 @@ use std::fs::File;
 use std::hash::{BuildHasher as _, RandomState};
 use std::path::Path;
 
-use super::differences::differences;
-use super::event::Event;
 use super::live_server::{LiveServer, NEEDED_KINDS};
 use super::lock::LockSettings;
 use super::recording::Recorder;
 use super::reporter::Reporter;
-use super::run::{self, Ending, Observer};
+use super::run::{self, Ending};
 use super::settings::RunSettings;
 use super::undrain;
 use crate::cli::console::Console;
@@ -19,26 +17,6 @@ use crate::cli::outcome::{Failure, Tally};
 use crate::cli::snapshot::WORKLOAD_KINDS;
 use crate::cluster::{ListedKind, RULES};
 use crate::files;
-use tollgate_drain::DrainPlan;
-use tollgate_formats::gotime::Timestamp;
-
-impl Observer for Reporter {
-    fn tell(&mut self, at: Timestamp, event: &Event) {
-        Reporter::tell(self, at, event);
-    }
-
-    fn confirm(&mut self, at: Timestamp, plan: &DrainPlan) -> bool {
-        Reporter::confirm(self, at, plan)
-    }
-
-    fn differences(&self, old: &DrainPlan, new: &DrainPlan) -> Vec<String> {
-        differences(old, new)
-    }
-
-    fn tick(&mut self) {
-        Reporter::tick(self);
-    }
-}
 
 /// A drain that is about to start: the cluster, the file of `--record`, and where its events are reported.
 #[derive(Debug)]

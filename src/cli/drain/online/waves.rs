@@ -8,6 +8,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use super::differences::differences;
 use super::event::Event;
 use super::halt::Halt;
 use super::run::{Run, pod_ref};
@@ -81,7 +82,7 @@ impl Run<'_> {
         }
         self.check_newcomers(&plan)?;
         if let Some(before) = &self.plan {
-            let differences = self.observer.differences(before, &plan);
+            let differences = differences(before, &plan);
             if !differences.is_empty() {
                 self.tell(&Event::PlanChanged { differences });
             }
