@@ -27,7 +27,6 @@ use tollgate_engine::engine::{
 use tollgate_engine::policy::{self, PolicyError};
 use tollgate_engine::rules::input::duplicate_key_of_list;
 use tollgate_engine::rules::table::DUPLICATE_KEY;
-use tollgate_engine::rules::{Level, Origin};
 
 /// How a text came to be checked.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -130,11 +129,7 @@ impl TextChecker<'_> {
             .flatten()
     }
 
-    fn validate(&self, file: &str, item: &ListedObject<'_>, own: Option<&Namespaces>) -> Verdict {
-        self.validate_object(file, item.value(), own)
-    }
-
-    fn validate_object(&self, file: &str, object: Value<'_>, own: Option<&Namespaces>) -> Verdict {
+    fn validate(&self, file: &str, object: Value<'_>, own: Option<&Namespaces>) -> Verdict {
         let namespace = object.get("metadata").get("namespace").str();
         let namespace = if namespace.is_empty() { "default" } else { namespace };
         let known = self.namespaces.or(own);
@@ -166,7 +161,7 @@ impl TextRun<'_> {
             let text = self.text.get(part.clone()).unwrap_or_default();
             if self.source.is_markdown() && shape::has_shortcode(text) {
                 let line = self.lines.position(part.start).0;
-                self.report(&DocumentResult::skipped(self.file, count, line, SkipReason::Template));
+                (self.emit)(&DocumentResult::skipped(self.file, count, line, SkipReason::Template));
                 count += 1;
                 continue;
             }
@@ -210,7 +205,7 @@ impl TextRun<'_> {
             return self.report_skipped(document, reason);
         }
         if let Some(error) = document.not_an_object(self.file, &self.lines) {
-            return self.report(&DocumentResult::unreadable(&error, self.text, document.index));
+            return (self.emit)(&DocumentResult::unreadable(&error, self.text, document.index));
         }
         if self.is_test(root) {
             return self.report_test(document);
@@ -242,13 +237,7 @@ impl TextRun<'_> {
         let locate = |at| {
             let finding = duplicate_key_of_list(at);
             let location = document.locate(&self.lines, &finding.at, true);
-            let diagnostic = Diagnostic {
-                finding,
-                origin: Origin::Strict,
-                level: Level::Deny,
-                profiles: self.checker.profiles.to_vec(),
-                policy: None,
-            };
+            let diagnostic = Diagnostic::new(finding, self.checker.profiles.to_vec());
             LocatedFinding { diagnostic, location, also: Vec::new(), fix: None }
         };
         let located = duplicates.into_iter().map(locate).collect();
@@ -256,16 +245,7 @@ impl TextRun<'_> {
             undecided_result(self.file, document.index, document.line(&self.lines), document.doc.root());
         let object = ObjectName { kind: result.kind, namespace: result.namespace, name: result.name };
         let sorted = self.checker.acceptance.sort(object, located, self.known);
-        let status = if sorted.is_denied() { DocumentStatus::Invalid } else { DocumentStatus::Valid };
-        self.report(&DocumentResult {
-            text: self.text,
-            status,
-            findings: &sorted.reported,
-            accepted: &sorted.accepted,
-            allowed: sorted.allowed,
-            profiles: self.checker.profiles,
-            ..result
-        });
+        self.report_sorted(result, &sorted, &[], None);
     }
 
     /// True if the document is a policy test: by the name of its file, unless it has an apiVersion.
@@ -280,7 +260,7 @@ impl TextRun<'_> {
         let error = fault.input_error(self.file, &self.lines);
         match self.source {
             // An excerpt often leaves something out with a mark that is no YAML.
-            TextSource::Markdown { .. } => self.report(&DocumentResult::skipped(
+            TextSource::Markdown { .. } => (self.emit)(&DocumentResult::skipped(
                 self.file,
                 fault.index,
                 error.line,
@@ -289,28 +269,28 @@ impl TextRun<'_> {
             TextSource::Found(role)
                 if let Some(reason) = found::reason_to_skip_unparsable(self.text, fault, role) =>
             {
-                self.report(&DocumentResult::skipped(self.file, fault.index, error.line, reason));
+                (self.emit)(&DocumentResult::skipped(self.file, fault.index, error.line, reason));
             }
-            _ => self.report(&DocumentResult::unreadable(&error, self.text, fault.index)),
+            _ => (self.emit)(&DocumentResult::unreadable(&error, self.text, fault.index)),
         }
     }
 
     /// Reports a text without documents: an error if the user named it, as in kubectl, else skipped.
     fn report_empty(&mut self) {
         if self.source != TextSource::Named {
-            return self.report(&DocumentResult::skipped(self.file, 0, 0, SkipReason::Empty));
+            return (self.emit)(&DocumentResult::skipped(self.file, 0, 0, SkipReason::Empty));
         }
         let error = InputError::of_file(
             self.file,
             "the file contains no objects: it is empty or contains only comments",
         );
-        self.report(&DocumentResult::unreadable(&error, self.text, 0));
+        (self.emit)(&DocumentResult::unreadable(&error, self.text, 0));
     }
 
     fn report_skipped(&mut self, document: &Document<'_>, reason: SkipReason) {
         let root = document.doc.root();
         let line = document.line(&self.lines);
-        self.report(&DocumentResult {
+        (self.emit)(&DocumentResult {
             text: self.text,
             status: DocumentStatus::Skipped,
             skipped: Some(reason),
@@ -327,7 +307,7 @@ impl TextRun<'_> {
             let line = document.line(&self.lines);
             let root = document.doc.root();
             let result = undecided_result(self.file, document.index, line, root);
-            return self.report(&DocumentResult { text: self.text, status: DocumentStatus::Valid, ..result });
+            return (self.emit)(&DocumentResult { text: self.text, status: DocumentStatus::Valid, ..result });
         }
         self.report_errors(document, errors);
     }
@@ -347,7 +327,7 @@ impl TextRun<'_> {
             (one.line, one.column, &one.message).cmp(&(other.line, other.column, &other.message))
         });
         for error in errors {
-            self.report(&DocumentResult::unreadable(&error, self.text, document.index));
+            (self.emit)(&DocumentResult::unreadable(&error, self.text, document.index));
         }
     }
 
@@ -361,7 +341,7 @@ impl TextRun<'_> {
         let mut skipped = None;
         let mut sorted = SortedFindings::default();
         let mut hidden = Vec::new();
-        match self.checker.validate(self.file, item, self.own_namespaces.as_ref()) {
+        match self.checker.validate(self.file, value, self.own_namespaces.as_ref()) {
             Verdict::Skipped => {
                 self.suppressions.skip(last_line);
                 skipped = Some(SkipReason::OtherKind);
@@ -386,26 +366,33 @@ impl TextRun<'_> {
                 sorted.accepted.extend(suppressed);
             }
         }
+        self.report_sorted(result, &sorted, &hidden, skipped);
+    }
+
+    /// Reports an object with what was found in it.
+    fn report_sorted(
+        &mut self,
+        result: DocumentResult<'_>,
+        sorted: &SortedFindings,
+        hidden: &[LocatedFinding],
+        skipped: Option<SkipReason>,
+    ) {
         let status = match (skipped, sorted.is_denied()) {
             (Some(_), _) => DocumentStatus::Skipped,
             (None, false) => DocumentStatus::Valid,
             (None, true) => DocumentStatus::Invalid,
         };
-        self.report(&DocumentResult {
+        (self.emit)(&DocumentResult {
             text: self.text,
             status,
             findings: &sorted.reported,
-            hidden: &hidden,
+            hidden,
             accepted: &sorted.accepted,
             allowed: sorted.allowed,
             profiles: self.checker.profiles,
             skipped,
             ..result
         });
-    }
-
-    fn report(&mut self, entry: &DocumentResult<'_>) {
-        (self.emit)(entry);
     }
 }
 

@@ -194,13 +194,7 @@ fn located(rule: RuleId, fault: &Fault, lines: &Lines<'_>, profiles: &[&'static 
     let value = BadValue::str(&fault.value);
     let mut finding = Finding::new(rule, FieldPath::default(), fault.kind, value, fault.detail.clone());
     finding.help = fault.help.clone().map(Into::into);
-    let diagnostic = Diagnostic {
-        finding,
-        origin: rule.origin,
-        level: rule.level,
-        profiles: profiles.to_vec(),
-        policy: None,
-    };
+    let diagnostic = Diagnostic::new(finding, profiles.to_vec());
     LocatedFinding { diagnostic, location: lines.locate(fault.bytes.clone()), also: Vec::new(), fix: None }
 }
 

@@ -39,7 +39,7 @@ pub(super) fn errors_inside_exactly(
     }
     let text = nest_in_exactly(item, &requests);
     let Ok(document) = doc::parse(&text) else { return Vec::new() };
-    let Verdict::Checked(errors) = checker.validate_object(file, document.root(), None) else {
+    let Verdict::Checked(errors) = checker.validate(file, document.root(), None) else {
         return Vec::new();
     };
     let inside = |mut error: Diagnostic| {

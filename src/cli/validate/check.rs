@@ -171,12 +171,10 @@ impl FileChecker<'_> {
         match (&text, work) {
             (Ok(text), WorkItem::Read(_, source)) => {
                 let text = fixed.as_ref().and_then(|fixed| fixed.text.as_ref()).unwrap_or(text);
-                match (checker, &mut known) {
-                    (Some(checker), Some((_, known))) => {
-                        checker.check_against(known, &file, text, *source, &mut report);
-                    }
-                    (Some(checker), None) => checker.check(&file, text, *source, &mut report),
-                    (None, _) => {}
+                if let Some(checker) = checker {
+                    let mut none = KnownFindings::default();
+                    let known = known.as_mut().map_or(&mut none, |(_, known)| known);
+                    checker.check_against(known, &file, text, *source, &mut report);
                 }
             }
             (Err(error), _) => match self.reason_to_skip_unreadable(work) {
