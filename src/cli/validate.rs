@@ -37,7 +37,7 @@ use claims::RunClaims;
 use fix::{FixArguments, FixMode};
 use fold::Folds;
 use inputs::{FoundInputs, WalkArgs};
-use settings::{CheckSettings, Configurations, ConfiguredWork, GivenFiles, GivenSettings};
+use settings::{CheckSettings, Configurations, ConfiguredWork, GivenSettings};
 use target::{FileTarget, ReportTargets};
 
 /// Check manifests in files, folders or stdin
@@ -258,17 +258,15 @@ impl Arguments {
             [] => None,
             paths => Some(Arc::new(state::read(paths, console)?)),
         };
-        let given = GivenFiles {
+        let given = GivenSettings {
+            engine: &self.engine,
+            fail_on: self.exit.fail_on.fail_on,
+            levels: &self.config.levels,
             namespaces: self.namespaces.as_ref(),
             baseline: self.baseline.as_deref(),
             is_writing_baseline: self.write_baseline.is_some(),
         };
-        let flags = GivenSettings {
-            engine: &self.engine,
-            fail_on: self.exit.fail_on.fail_on,
-            levels: &self.config.levels,
-        };
-        configurations.settings(flags, given, state.as_ref())
+        configurations.settings(given, state.as_ref())
     }
 
     /// Opens the destinations of the reports.
@@ -290,11 +288,10 @@ impl Arguments {
     /// Writes the new baseline, and returns the counts for the exit code.
     fn finish(
         &self,
-        checked: CheckedRun<'_>,
+        (baselines, summary, mut tally): (BaselineRun<'_>, Summary, Tally),
         mode: Option<FixMode>,
         console: &mut Console,
     ) -> Result<Tally, Failure> {
-        let CheckedRun { baselines, summary, mut tally } = checked;
         baselines.write(&summary, console)?;
         tally.denied = summary.denied;
         tally.warned = summary.warned;
@@ -394,26 +391,19 @@ fn assign(
     Ok(RunWork { items, not_read, kustomizations })
 }
 
-/// The remaining state of a run after its reports are written.
-struct CheckedRun<'b> {
-    baselines: BaselineRun<'b>,
-    summary: Summary,
-    tally: Tally,
-}
-
-/// Checks all inputs, and writes the reports.
+/// Checks all inputs, and writes the reports. Returns what is left to do for a run.
 fn check_all<'b>(
     work: &[ConfiguredWork],
     checker: &FileChecker<'_>,
     mut state: RunState<'_, 'b>,
-) -> Result<CheckedRun<'b>, Failure> {
+) -> Result<(BaselineRun<'b>, Summary, Tally), Failure> {
     state.targets.begin()?;
     order::in_order(work, |work| checker.check(work), |event| state.handle_event(event))?;
     state.progress.hide();
     let RunState { mut targets, baselines, mut summary, statistics, tally, .. } = state;
     summary.stale = summary.stale.saturating_add(baselines.count_in_missing_files(checker.settings));
     targets.end(&summary, &statistics)?;
-    Ok(CheckedRun { baselines, summary, tally })
+    Ok((baselines, summary, tally))
 }
 
 /// True if a person reads the report on stdout while it is written, and can run the command again. From a log, which is
