@@ -93,7 +93,9 @@ trait ReportWriter {
     }
 
     /// Returns the footer of the report.
-    fn end(&self, summary: &Summary, report: &Report) -> String;
+    fn end(&self, summary: &Summary, report: &Report) -> String {
+        report.summary(summary)
+    }
 }
 
 /// The verdict on a document.
@@ -420,9 +422,6 @@ pub struct Report {
     /// True if findings in a text report can be omitted individually: see `Piece::parts`.
     pub foldable: bool,
 }
-
-/// Precedes every item of a JSON list; removed from the first one.
-const SEPARATOR: &str = ",\n";
 
 impl Report {
     /// The header of the report.

@@ -7,7 +7,7 @@
 use std::fmt::Write as _;
 
 use super::text::{message, skip_message};
-use super::{DocumentResult, Report, ReportWriter, Summary, profiles_if_several};
+use super::{DocumentResult, Report, ReportWriter, profiles_if_several};
 use tollgate_engine::rules::Level;
 use tollgate_formats::sanitize;
 
@@ -46,10 +46,6 @@ impl ReportWriter for Writer {
             }
             out.push('\n');
         }
-    }
-
-    fn end(&self, summary: &Summary, report: &Report) -> String {
-        report.summary(summary)
     }
 }
 
