@@ -11,8 +11,8 @@ use std::io::Write as _;
 use super::console::Console;
 use super::outcome::{Failure, Tally};
 use crate::config::CONFIG;
+use tollgate_document::doc::New;
 use tollgate_engine::policy::{PolicyKind, Struct, TEST_FILE, Ty};
-use tollgate_formats::gofmt::json_string;
 
 /// Print the schema of policies, policy tests, .tollgate.yaml or a report
 #[derive(Debug, clap::Args)]
@@ -160,9 +160,7 @@ fn type_schema(ty: &Ty, definitions: &mut BTreeMap<&'static str, String>) -> Str
 
 /// The text as a JSON string, with its quotes.
 fn quote_json(text: &str) -> String {
-    let mut out = String::new();
-    json_string(&mut out, text);
-    out
+    New::str(text).to_json()
 }
 
 #[cfg(test)]

@@ -5,11 +5,10 @@
 //! host. The priority of a PriorityClass is not known. A status that a client sends is not stored, except that of a node.
 
 use tollgate_api::profile::Profile;
-use tollgate_document::doc::{Value, ValueKind};
+use tollgate_document::doc::{New, Value, ValueKind};
 use tollgate_document::source::list;
 use tollgate_engine::engine::{Attributes, as_stored};
 use tollgate_forecast::{ObjectKind, State};
-use tollgate_formats::gofmt::json_string;
 
 /// The taints of nodes that pods tolerate for five minutes unless they say otherwise.
 const NODE_TAINTS: [&str; 2] = ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"];
@@ -207,9 +206,7 @@ fn with_members(object: Value<'_>, changes: &[(&str, Option<String>)]) -> String
 }
 
 fn quoted(text: &str) -> String {
-    let mut out = String::new();
-    json_string(&mut out, text);
-    out
+    New::str(text).to_json()
 }
 
 #[cfg(test)]
