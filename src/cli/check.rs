@@ -187,7 +187,7 @@ impl TextRun<'_> {
             }
         }
         if count == 0 {
-            self.report_empty();
+            self.report_text_without_documents();
         }
     }
 
@@ -296,7 +296,7 @@ impl TextRun<'_> {
     }
 
     /// Reports a text without documents: an error if the user named it, as in kubectl, else skipped.
-    fn report_empty(&mut self) {
+    fn report_text_without_documents(&mut self) {
         if self.source != TextSource::Named {
             return self.report(&DocumentResult::skipped(self.file, 0, 0, SkipReason::Empty));
         }

@@ -28,7 +28,8 @@ const GATES_HINT: &str = "allow `get` on the nonResourceURL /metrics, or set --f
 #[derive(Clone, Default, Debug)]
 pub(super) struct LiveServerCell(OnceLock<AskedServer>);
 
-/// An API server and its answer.
+/// An API server, what it answered about its release, feature gates and served versions, and the profile for that
+/// answer.
 #[derive(Clone, Debug)]
 pub(super) struct AskedServer {
     pub(super) cluster: Cluster,

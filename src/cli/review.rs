@@ -11,7 +11,7 @@ use super::console::Console;
 use super::namespaces;
 use super::outcome::{Failure, Tally};
 use super::shared::{DefaultRules, EngineArgs, ExitArgs};
-use super::stream::{Frame, Frames, MAX_FRAME};
+use super::stream::{Frame, Frames, MAX_FRAME_BYTES};
 use super::{clock, state};
 use crate::files;
 use crate::report::review_line;
@@ -168,7 +168,7 @@ impl Reviewer<'_> {
         if frame.too_large {
             return Err(ReviewError::at(
                 0,
-                format!("the AdmissionReview is larger than {} MiB", MAX_FRAME >> 20),
+                format!("the AdmissionReview is larger than {} MiB", MAX_FRAME_BYTES >> 20),
             ));
         }
         // As the server decodes it.

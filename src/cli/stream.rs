@@ -6,8 +6,9 @@
 
 use std::io::{self, Read};
 
-/// Larger values are refused unread; an UPDATE carries an object of at most 3 MiB twice.
-pub(super) const MAX_FRAME: usize = 32 << 20;
+/// Larger values are refused unread. Sufficient for an AdmissionReview of an UPDATE, which contains an object of at
+/// most 3 MiB twice.
+pub(super) const MAX_FRAME_BYTES: usize = 32 << 20;
 
 /// A piece of the stream that should be one JSON value.
 #[derive(Debug)]
@@ -18,7 +19,7 @@ pub(super) struct Frame {
     pub(super) line: usize,
     /// The column it starts at, from 1, in characters.
     pub(super) column: usize,
-    /// Over [`MAX_FRAME`].
+    /// Over [`MAX_FRAME_BYTES`].
     pub(super) too_large: bool,
 }
 
@@ -94,7 +95,7 @@ impl<R: Read> Frames<R> {
                 }
                 at += 1;
             }
-            if at > MAX_FRAME {
+            if at > MAX_FRAME_BYTES {
                 return Ok(None);
             }
             if !self.refill()? {

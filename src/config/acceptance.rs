@@ -73,7 +73,7 @@ impl Acceptance<'_> {
                 sorted.accepted.push(AcceptedFinding { located, by });
             } else if !levels.apply(&mut located.diagnostic) {
                 sorted.allowed += 1;
-            } else if known.take(object, &located) {
+            } else if known.take_or_add(object, &located) {
                 sorted.accepted.push(AcceptedFinding { located, by: AcceptedBy::Baseline });
             } else {
                 sorted.reported.push(located);

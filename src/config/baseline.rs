@@ -187,13 +187,14 @@ pub(crate) struct KnownFindings {
 }
 
 impl KnownFindings {
-    /// Findings for a new baseline: [`Self::take`] knows every lint, and adds it.
+    /// Findings for a new baseline: [`Self::take_or_add`] adds every lint and returns true.
     pub(crate) fn collecting() -> KnownFindings {
         KnownFindings { left: Counts::new(), is_new: true }
     }
 
-    /// Removes a finding from the list. Returns false if it is not on the list.
-    pub(super) fn take(&mut self, object: ObjectName<'_>, located: &LocatedFinding) -> bool {
+    /// True if the finding is in the baseline: one occurrence is then used up. When a new baseline is written,
+    /// every lint is added and counts as known. Findings of other origins are never in a baseline.
+    pub(super) fn take_or_add(&mut self, object: ObjectName<'_>, located: &LocatedFinding) -> bool {
         if located.diagnostic.origin != Origin::Lint || !self.is_new && self.left.is_empty() {
             return false;
         }

@@ -323,7 +323,7 @@ pub(crate) fn message(diagnostic: &Diagnostic) -> String {
 /// 2 audit findings, see -o json`.
 pub(super) fn summary(summary: &Summary, report: &Report) -> String {
     let clean = summary.valid - summary.warned_documents;
-    let reasons = summary.skipped_by.in_words();
+    let reasons = summary.skipped_by.counts_in_parentheses();
     let parts: Vec<String> = [
         (summary.invalid, "invalid", ""),
         (summary.unreadable, "unreadable", ""),

@@ -8,7 +8,7 @@ use crate::capacity;
 use crate::claim::Mode;
 use crate::outcome::{AllocationError, MAX_DEVICES, SelectorSource};
 use crate::pools::PoolState;
-use crate::search::{ClaimRequest, Search, Stopped};
+use crate::search::{ClaimRequest, PodSearch, Stopped};
 use crate::selector::{Candidate, SelectorError, Selectors};
 
 /// The devices that a request or alternative needs on this node.
@@ -22,7 +22,7 @@ pub(crate) struct DeviceNeed {
     selected: Vec<Option<bool>>,
 }
 
-impl<'a, 'd, S: Selectors + ?Sized> Search<'a, 'd, S> {
+impl<'a, 'd, S: Selectors + ?Sized> PodSearch<'a, 'd, S> {
     /// Computes the number of devices that each request needs, and checks each claim against the limit.
     // upstream v1.37 Allocate, validateDeviceRequest
     pub(crate) fn compute_needs(&mut self) -> Result<(), Stopped> {

@@ -50,7 +50,7 @@ impl<'d, S: Selectors + ?Sized> Allocator<'_, 'd, S> {
     /// Allocates all claims of a pod on a node, or none of them.
     // upstream v1.37 DynamicResources.Filter
     pub fn allocate(&self, pools: &NodePools<'d>, claims: &Claims<'d>) -> Outcome<'d> {
-        let mut search = Search::new(self, pools, &claims.claims);
+        let mut search = PodSearch::new(self, pools, &claims.claims);
         let found = search.compute_needs().and_then(|()| search.find_solution());
         match found.map_err(|stop| *stop) {
             Ok(true) if !claims.allocated.iter().all(|nodes| nodes.includes(pools.node)) => {
@@ -72,7 +72,7 @@ impl<'d, S: Selectors + ?Sized> Allocator<'_, 'd, S> {
 }
 
 /// A search for the devices of one pod on one node.
-pub(crate) struct Search<'a, 'd, S: ?Sized> {
+pub(crate) struct PodSearch<'a, 'd, S: ?Sized> {
     pub(crate) allocator: &'a Allocator<'a, 'd, S>,
     pub(crate) pools: &'a NodePools<'d>,
     pub(crate) claims: &'a [ClaimPlan<'d>],
@@ -148,13 +148,13 @@ enum Failure {
     OverLimit,
 }
 
-impl<'a, 'd, S: Selectors + ?Sized> Search<'a, 'd, S> {
+impl<'a, 'd, S: Selectors + ?Sized> PodSearch<'a, 'd, S> {
     fn new(
         allocator: &'a Allocator<'a, 'd, S>,
         pools: &'a NodePools<'d>,
         claims: &'a [ClaimPlan<'d>],
-    ) -> Search<'a, 'd, S> {
-        Search {
+    ) -> PodSearch<'a, 'd, S> {
+        PodSearch {
             allocator,
             pools,
             claims,

@@ -79,7 +79,7 @@ fn parse_whole(pattern: &str) -> Result<Parser<'_>, PatternError> {
     if parser.outer.is_empty() { Ok(parser) } else { error("missing closing )", pattern) }
 }
 
-/// Reads a pattern from its start.
+/// Reads a pattern in Go's syntax from left to right, checks it, and translates it for the `regex` crate.
 struct Parser<'p> {
     whole: &'p str,
     rest: &'p str,

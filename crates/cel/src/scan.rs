@@ -49,8 +49,8 @@ impl Level {
         1 + self.additive + self.multiplicative + self.relation + self.postfix + self.ternary
     }
 
-    /// Ends a relation, after `&&`, `||`, `?` or `:`.
-    fn end_relation(&mut self) {
+    /// Starts all chains anew, except conditionals: a relation ended before `&&`, `||`, `?` or `:`.
+    fn reset_chains(&mut self) {
         *self = Level { ternary: self.ternary, ..Level::default() };
     }
 }
@@ -136,12 +136,12 @@ impl Scanner {
                 return tail.strip_prefix(b"=").unwrap_or(tail);
             }
             b'?' if self.after_operand => {
-                self.level.end_relation();
+                self.level.reset_chains();
                 self.level.ternary += 1;
                 self.after_operand = false;
             }
             b'&' | b'|' | b':' => {
-                self.level.end_relation();
+                self.level.reset_chains();
                 self.after_operand = false;
             }
             _ => {}

@@ -45,7 +45,7 @@ pub enum ListEvent<'p> {
     },
 }
 
-/// What is read of each object.
+/// Which fields of each object are kept, and how many keys and values an object may have.
 #[derive(Clone, Copy, Debug)]
 pub struct ReadLimits {
     pub keep: &'static Keep,
@@ -108,8 +108,8 @@ const MAX_RESTARTS: usize = 3;
 const MAX_TRIES: usize = 3;
 
 impl Cluster {
-    /// Hands on all objects of a kind, in one namespace or in all. `versions` are the ones to try, the newest first. Not
-    /// for the cluster's own thread.
+    /// Hands on all objects of a kind, in one namespace or in all. `versions` are the ones to try, the newest
+    /// first. Must not be called on the cluster's own thread: it waits for requests that run there.
     pub fn list(
         &self,
         kind: &ListedKind,

@@ -28,8 +28,8 @@ pub struct ServerInfo {
 }
 
 impl Cluster {
-    /// Asks the API server for its release, gates and versions, and waits for the answer. Not for the cluster's own
-    /// thread.
+    /// Asks the API server for its release, feature gates and served versions. Must not be called on the cluster's
+    /// own thread: it waits for requests that run there.
     pub fn server_info(&self) -> Result<ServerInfo, ApiError> {
         self.wait_for(|client| async move { fetch_info(&client).await })
     }

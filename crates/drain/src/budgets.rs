@@ -47,7 +47,7 @@ impl Budget {
 
     /// Maximum number of its pods in one wave. If the PDB currently allows no disruption, its pods are
     /// evicted one at a time.
-    pub(crate) fn allowed_in_wave(&self) -> usize {
+    pub(crate) fn max_pods_in_wave(&self) -> usize {
         usize::try_from(self.allowed.max(1).min(self.allowed_at_best)).unwrap_or_default()
     }
 }

@@ -1,7 +1,7 @@
 //! The contents of a plan, as plain values without borrows. Formatting as text or JSON is not part of this module.
 
 use std::fmt;
-use tollgate_engine::impact::target::DeviceNames;
+use tollgate_engine::impact::target::NameSelector;
 use tollgate_forecast::WorkloadName;
 
 /// The plan of a drain.
@@ -43,7 +43,7 @@ impl fmt::Display for DeviceId {
 pub struct PlannedRule {
     /// Name of the DeviceTaintRule.
     pub name: String,
-    pub selects: DeviceNames,
+    pub selects: NameSelector,
     /// Number of published devices that the rule selects.
     pub published: usize,
 }

@@ -16,7 +16,7 @@ use crate::waves::{Mover, MoverKind, MoverWave, most_limiting};
 use std::collections::BTreeMap;
 use tollgate_api::profile::{ApiKind, Version};
 use tollgate_document::doc::{self, Doc};
-use tollgate_engine::impact::target::DeviceNames;
+use tollgate_engine::impact::target::NameSelector;
 use tollgate_forecast::{
     Forecast, ObjectKind, Plan, Release, Settings, State, StoredObject, WorkloadName, controllers_of,
     job_failure, workload_of,
@@ -39,7 +39,7 @@ pub struct PlanInput<'a, 'd> {
     pub missing: &'a [String],
     /// The selectors of rules that this drain has already created. Their devices belong to the drain, even if
     /// no slice publishes them any more.
-    pub closed: &'a [DeviceNames],
+    pub closed: &'a [NameSelector],
     /// True if no pod has moved yet, so that the first wave has one pod.
     pub is_first_wave: bool,
 }
@@ -96,7 +96,7 @@ pub fn plan(input: &PlanInput<'_, '_>) -> Result<DrainPlan, String> {
 pub fn rules_for(
     state: &State<'_>,
     request: &DrainRequest,
-    closed: &[DeviceNames],
+    closed: &[NameSelector],
 ) -> Result<Vec<PlannedRule>, String> {
     resolve(state, request, closed).map(|resolved| resolved.rules)
 }

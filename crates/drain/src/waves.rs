@@ -106,7 +106,7 @@ fn fill_next_wave(
     for &index in left {
         let Some(mover) = movers.get(index) else { continue };
         let is_spent = |budget: &&usize| {
-            let allowed = budgets.get(**budget).map_or(0, Budget::allowed_in_wave);
+            let allowed = budgets.get(**budget).map_or(0, Budget::max_pods_in_wave);
             used.get(budget).copied().unwrap_or(0) >= allowed
         };
         let spent = mover.budgets.iter().find(is_spent).and_then(|budget| budgets.get(*budget));
@@ -115,7 +115,7 @@ fn fill_next_wave(
         } else if workloads.contains(mover.workload.as_str()) {
             Some(format!("one pod of {} at a time", mover.workload))
         } else if let Some(budget) = spent {
-            Some(format!("PDB {} allows {}", budget.path(), budget.allowed_in_wave()))
+            Some(format!("PDB {} allows {}", budget.path(), budget.max_pods_in_wave()))
         } else if wave.movers.len() >= max_wave.max(1) {
             Some(format!("at most {} in a wave", crate::stay::count_noun(max_wave.max(1), "pod")))
         } else {
@@ -151,7 +151,7 @@ pub(crate) fn most_limiting(movers: &[Mover], waves: &[MoverWave], budgets: &Bud
     let by_budget = by_budget.into_iter().filter_map(|(budget, count)| {
         let budget = budgets.get(budget)?;
         // A PDB that allows more than one pod is not what slows its only workload.
-        let rank = if budget.allowed_in_wave() == 1 { 2 } else { 0 };
+        let rank = if budget.max_pods_in_wave() == 1 { 2 } else { 0 };
         Some((count, rank, format!("PDB {}", budget.path())))
     });
     let all = workloads.chain(by_budget).filter(|(count, _, _)| *count > 1);

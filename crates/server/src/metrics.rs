@@ -364,8 +364,8 @@ impl Metrics {
         self.policy_reload_ok.set(1);
     }
 
-    /// Records that new policies are loaded and not in use yet.
-    pub(super) fn record_policies_waiting(&self) {
+    /// Sets the reload metric to 0 while new policies are loaded but not in use yet.
+    pub(super) fn record_reload_pending(&self) {
         self.policy_reload_ok.set(0);
     }
 

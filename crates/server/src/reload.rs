@@ -208,7 +208,7 @@ impl ReloadableConfig {
     fn use_when_ready(&self, config: Box<ServingConfig>, watched: Option<&dyn NamespaceSource>) {
         *self.waiting.lock().unwrap_or_else(PoisonError::into_inner) = Some(config);
         if self.use_waiting(watched) {
-            self.metrics.record_policies_waiting();
+            self.metrics.record_reload_pending();
             tracing::info!(
                 "new policies are not used until the namespaces are listed; the last valid policies stay in use"
             );

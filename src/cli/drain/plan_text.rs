@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use super::PlanReport;
 use crate::cli::table;
 use tollgate_drain::{DeviceId, DrainPlan, Fate, PlannedPod, StayReason, Wave};
-use tollgate_engine::impact::target::DeviceNames;
+use tollgate_engine::impact::target::NameSelector;
 use tollgate_formats::count::counted;
 use tollgate_formats::gotime;
 use tollgate_formats::sanitize::line;
@@ -133,7 +133,7 @@ fn rules_section(plan: &DrainPlan, key: &str) -> String {
 }
 
 /// A selector as a user writes a target: `gpu.example.com/gpu-node-03`
-pub(super) fn selector(names: &DeviceNames) -> String {
+pub(super) fn selector(names: &NameSelector) -> String {
     let part = |name: &Option<String>| name.clone().unwrap_or_else(|| "*".to_owned());
     let parts = [part(&names.driver), part(&names.pool), part(&names.device)];
     let parts = match (&names.pool, &names.device) {

@@ -99,7 +99,7 @@ impl ImpactSum {
     }
 
     /// The pods that only one of the changes evicts, counted for each change.
-    fn only_by_each(&self) -> Vec<usize> {
+    fn pods_evicted_only_by_each(&self) -> Vec<usize> {
         let mut times: BTreeMap<&PodName, usize> = BTreeMap::new();
         for pod in self.parts.iter().flat_map(|part| &part.pods) {
             *times.entry(pod).or_default() += 1;
@@ -127,7 +127,7 @@ impl ImpactSum {
         let rows: Vec<Vec<String>> = self
             .parts
             .iter()
-            .zip(self.only_by_each())
+            .zip(self.pods_evicted_only_by_each())
             .map(|(part, only)| {
                 let Extent { devices, pods, namespaces, .. } = part.extent;
                 let numbers = [devices, pods, namespaces, only].map(|number| number.to_string());
@@ -140,7 +140,7 @@ impl ImpactSum {
     /// The sum and the parts for JSON.
     pub(super) fn record(&self, elsewhere: Option<&Elsewhere>) -> Json {
         let Extent { devices, pods, namespaces, is_upper_bound, .. } = self.extent();
-        let parts = self.parts.iter().zip(self.only_by_each()).map(|(part, only)| {
+        let parts = self.parts.iter().zip(self.pods_evicted_only_by_each()).map(|(part, only)| {
             record! {
                 "rule": part.name,
                 "devices": part.extent.devices,

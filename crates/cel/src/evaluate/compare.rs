@@ -102,6 +102,8 @@ fn equal_lists(left: &List, right: &List, work: &Work) -> Result<bool, Failure> 
     }
 }
 
+/// True if both maps have the same keys with equal values. As in cel-go, values that cannot be compared do not make
+/// maps different.
 fn equal_maps(left: &Map, right: &Map, work: &Work) -> Result<bool, Failure> {
     if left.len() != right.len() {
         return Ok(false);

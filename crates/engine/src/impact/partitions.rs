@@ -20,7 +20,7 @@ use super::record::{CounterConsumption, Rule, Slice};
 use super::selection::ClassSelections;
 use super::slots::Slot;
 use super::snapshot::{Pool, Snapshot};
-use super::target::DeviceNames;
+use super::target::NameSelector;
 use super::{ImpactQuery, ProposedChange, SliceChange};
 
 /// A device that is a partition of another one.
@@ -68,7 +68,7 @@ pub(super) fn untainted_partitions<'s>(
 
 /// Returns the partitions of the devices with these names, including tainted ones, without the devices
 /// themselves.
-pub(super) fn all_partitions<'s>(snapshot: &'s Snapshot, targets: &[DeviceNames]) -> Vec<Partition<'s>> {
+pub(super) fn all_partitions<'s>(snapshot: &'s Snapshot, targets: &[NameSelector]) -> Vec<Partition<'s>> {
     let fits = |wanted: &Option<String>, found: &str| wanted.as_ref().is_none_or(|wanted| wanted == found);
     let is_selected = |_: Slot, device: &ConsumingDevice<'_>| {
         targets.iter().any(|names| {

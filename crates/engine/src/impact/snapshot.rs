@@ -99,7 +99,8 @@ pub struct Snapshot {
 }
 
 impl Clone for Snapshot {
-    /// Shares the records and starts with an empty interner.
+    /// Shares the records and starts with an empty interner, because two interners would keep each other's strings
+    /// alive.
     fn clone(&self) -> Snapshot {
         Snapshot {
             names: StringInterner::default(),
@@ -119,7 +120,8 @@ impl Clone for Snapshot {
 }
 
 impl Snapshot {
-    /// An empty snapshot that stores only names and taints of devices.
+    /// An empty snapshot that stores only names and taints of devices, without the attributes and counters that
+    /// [`Snapshot::with_details`] can add.
     pub fn new() -> Snapshot {
         Snapshot::default()
     }

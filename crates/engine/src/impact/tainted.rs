@@ -71,7 +71,7 @@ impl<'s> SelectedDevices<'s> {
 }
 
 impl<'s> RulesTogether<'s> {
-    /// Collects the devices that the rules taint.
+    /// Collects the devices that the DeviceTaintRules taint with NoSchedule or NoExecute.
     pub fn tainted_devices(self) -> TaintedDevices<'s> {
         let mut tainted = TaintedDevices {
             snapshot: self.snapshot,

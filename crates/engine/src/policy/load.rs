@@ -356,7 +356,7 @@ impl<'l> SchemaSource<'l> {
 impl SchemaSource<'_> {
     /// Compiles the schema of an item with `schema` or `schemaFile`; `None` if it has neither or the schema cannot be
     /// used, which is reported.
-    pub(super) fn read_schema(
+    pub(super) fn compile_schema_of(
         &self,
         item: Value<'_>,
         at: &Path<'_>,

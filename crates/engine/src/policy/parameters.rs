@@ -56,7 +56,7 @@ impl ParameterPolicy {
             let schema = ParameterSchema {
                 api_version: item.get("apiVersion").str().into(),
                 kind: item.get("kind").str().into(),
-                schema: source.read_schema(item, &list_at.index(index), faults),
+                schema: source.compile_schema_of(item, &list_at.index(index), faults),
             };
             let is_same = |other: &ParameterSchema| {
                 other.api_version == schema.api_version && other.kind == schema.kind

@@ -73,7 +73,7 @@ impl TaintPolicy {
             data.push(DataRequirement {
                 key: item.get("key").str().into(),
                 required: item.get("required").bool().unwrap_or_default(),
-                schema: schemas.read_schema(item, &data_at.index(index), faults),
+                schema: schemas.compile_schema_of(item, &data_at.index(index), faults),
             });
         }
         TaintPolicy {

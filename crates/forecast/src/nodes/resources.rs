@@ -294,8 +294,8 @@ fn sum<'d>(
     sum
 }
 
-/// The resources needed by all containers: the maximum of the regular containers together and of each init
-/// container with the sidecars started before it.
+/// The resources needed by all containers: the maximum of the regular containers and all sidecars together, and of
+/// each other init container with the sidecars started before it.
 fn sum_containers<'d>(
     spec: Value<'d>,
     status: Value<'d>,

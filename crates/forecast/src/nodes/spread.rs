@@ -76,7 +76,8 @@ impl<'d> SpreadConstraint<'d> {
     }
 }
 
-/// One constraint of a kind of pods, prepared for the nodes of a cluster.
+/// One topology spread constraint of pods that differ at most in their resource requests, prepared for the nodes of
+/// a cluster.
 #[derive(Debug)]
 pub(super) struct ConstraintPlan {
     topology: TopologyId,
@@ -92,7 +93,8 @@ pub(super) struct ConstraintPlan {
     groups: Vec<usize>,
 }
 
-/// The constraints of a kind of pods, prepared for the nodes of a cluster.
+/// The topology spread constraints of pods that differ at most in their resource requests, prepared for the nodes
+/// of a cluster.
 #[derive(Default, Debug)]
 pub(super) struct SpreadPlan {
     required: Vec<ConstraintPlan>,

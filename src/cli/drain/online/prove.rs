@@ -10,7 +10,7 @@ use super::halt::Halt;
 use super::run::{Ending, Run, holding_claim};
 use super::time::seconds_between;
 use tollgate_drain::{ClaimHolder, holding_claims};
-use tollgate_engine::impact::target::DeviceNames;
+use tollgate_engine::impact::target::NameSelector;
 use tollgate_formats::gotime::Timestamp;
 
 /// Looks at the claims, one after the other.
@@ -43,7 +43,7 @@ impl Run<'_> {
     }
 
     /// The claims that hold selected devices, in the first look that finds some.
-    pub(super) fn look(&mut self, selectors: &[DeviceNames]) -> Result<Vec<ClaimHolder>, Halt> {
+    pub(super) fn look(&mut self, selectors: &[NameSelector]) -> Result<Vec<ClaimHolder>, Halt> {
         if selectors.is_empty() {
             return Err(Halt::Stopped(
                 "no rule selects the devices, so there is nothing to prove".to_owned(),

@@ -18,7 +18,7 @@ use tollgate_document::doc::{self, Value};
 use tollgate_drain::{
     DrainPlan, FLAGS_ANNOTATION, ID_LABEL, PlannedRule, STARTED_ANNOTATION, TARGET_ANNOTATION, drain_id,
 };
-use tollgate_engine::impact::target::DeviceNames;
+use tollgate_engine::impact::target::NameSelector;
 use tollgate_engine::rule_annotations;
 use tollgate_forecast::ObjectKind;
 use tollgate_formats::gotime;
@@ -38,7 +38,7 @@ const MAX_CONFLICTS: usize = 5;
 pub(super) struct DrainRule {
     pub(super) name: String,
     pub(super) uid: String,
-    pub(super) selects: DeviceNames,
+    pub(super) selects: NameSelector,
     pub(super) effect: Effect,
 }
 
@@ -89,12 +89,12 @@ pub(super) fn foreign_rule(rule: Value<'_>) -> String {
 }
 
 /// What a stored rule selects.
-pub(super) fn selection(rule: Value<'_>) -> DeviceNames {
+pub(super) fn selection(rule: Value<'_>) -> NameSelector {
     let selector = rule.get("spec").get("deviceSelector");
     let name = |field: &str| {
         Some(selector.get(field)).filter(|name| name.exists()).map(|name| name.str().to_owned())
     };
-    DeviceNames { driver: name("driver"), pool: name("pool"), device: name("device") }
+    NameSelector { driver: name("driver"), pool: name("pool"), device: name("device") }
 }
 
 impl Run<'_> {

@@ -11,7 +11,7 @@ use super::server::Server;
 use crate::cli::console::shell_word;
 use tollgate_document::doc::Value;
 use tollgate_drain::{DEFAULT_KEY, ID_LABEL, TARGET_ANNOTATION};
-use tollgate_engine::impact::target::DeviceNames;
+use tollgate_engine::impact::target::NameSelector;
 use tollgate_forecast::ObjectKind;
 
 /// Deletes the rules of a drain, and nothing else. With `is_dry_run` it only lists them.
@@ -108,7 +108,7 @@ impl Run<'_> {
         self.refresh().map_err(refused)?;
         self.find_rules()?;
         let plan = self.make_plan().map_err(Halt::Refused)?;
-        let selectors: Vec<DeviceNames> = plan.rules.iter().map(|rule| rule.selects.clone()).collect();
+        let selectors: Vec<NameSelector> = plan.rules.iter().map(|rule| rule.selects.clone()).collect();
         let holders = self.look(&selectors)?;
         let holding: Vec<_> = holders.iter().map(holding_claim).collect();
         let is_proven = holding.is_empty();

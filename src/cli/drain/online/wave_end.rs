@@ -15,7 +15,7 @@ use super::time::{later, seconds_between, words};
 use super::wave_record::{MovedPod, WaveRecord, WorkloadReady};
 use super::workloads::WorkloadPods;
 use tollgate_drain::{ClaimHolder, PlannedPod, holding_claims};
-use tollgate_engine::impact::target::DeviceNames;
+use tollgate_engine::impact::target::NameSelector;
 use tollgate_forecast::ObjectKind;
 use tollgate_formats::gotime::{self, Timestamp};
 
@@ -26,7 +26,7 @@ const UNSCHEDULABLE_SECONDS: i64 = 30;
 
 impl Run<'_> {
     /// What the rules select.
-    pub(super) fn selectors(&self) -> Vec<DeviceNames> {
+    pub(super) fn selectors(&self) -> Vec<NameSelector> {
         self.rules.iter().map(|rule| rule.selects.clone()).collect()
     }
 

@@ -141,8 +141,8 @@ fn plain_length(bytes: &[u8]) -> usize {
     long_plain_length(bytes)
 }
 
-/// The number of bytes before the first quote, backslash or control character, and these bytes as [`name::Letters`].
-/// `None` if there are more than [`name::LONGEST`] of them.
+/// The number of bytes before the first quote, backslash or control character, and these bytes as
+/// [`name::Letters`]. `None` if there are more than [`name::LONGEST`] of them, or as many and no quote follows.
 #[inline]
 pub(super) fn short_plain(ahead: &[u8; name::LONGEST + 2]) -> Option<(usize, name::Letters)> {
     let (first, rest) = ahead.split_first_chunk::<8>()?;

@@ -84,14 +84,14 @@ impl<'d> Draft<'d> {
         }
     }
 
-    /// Requires that a test is true.
+    /// Adds a validation to the exported policy: the test must be true, or the request is denied with the message.
     pub(super) fn validate(&mut self, test: &Test, message: String) {
         if *test != Test::Always {
             self.validations.push(ExportedValidation { expression: test.text().to_owned(), message });
         }
     }
 
-    /// Requires that a test is true if it can be evaluated.
+    /// Adds a validation that admits the request if its test cannot be evaluated.
     pub(super) fn validate_leniently(&mut self, test: &Test, message: String) {
         self.lenient.push(ExportedValidation { expression: test.text().to_owned(), message });
     }

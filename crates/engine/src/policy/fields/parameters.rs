@@ -50,6 +50,7 @@ static MATCH: Struct = Struct {
     ],
 };
 
+/// Fields of an item of `spec.schemas`: a JSON Schema for the opaque parameters with this apiVersion and kind.
 static PARAMETER_SCHEMA: Struct = Struct {
     name: "ParameterSchema",
     fields: &[

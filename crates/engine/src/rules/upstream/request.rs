@@ -207,7 +207,8 @@ fn check_mode(cx: &mut Cx<'_, '_>, at: &Path<'_>, body: RequestBody<'_>) {
     }
 }
 
-/// True if an update left that field of a request unchanged; its type is the same in every shape of request.
+/// True if an update left the field `json` of a request unchanged. It is compared as a field of a sub-request,
+/// because its type is the same in every shape of request.
 fn is_unchanged(new: RequestBody<'_>, old: Option<RequestBody<'_>>, json: &str) -> bool {
     old.is_some_and(|old| same_member(new.json(), old.json(), &fields::SUB_REQUEST, json))
 }

@@ -26,7 +26,8 @@ const MAX_COMPILED_BYTES: usize = 1 << 18;
 const INSTRUCTIONS_PER_STEP: u64 = 10;
 /// Instructions of a pattern that is not RE2's: more than a compiled pattern can have.
 const UNKNOWN_SIZE: u64 = 1 << 14;
-/// The cost of a computed pattern: compiling takes one or two milliseconds at worst.
+/// Steps that a computed pattern takes from the budget of an evaluation, because compiling it takes one or two
+/// milliseconds at worst.
 const COMPILE_COST: u64 = 20_000;
 
 /// Variants for literal patterns; `rewrite` selects them.
