@@ -182,7 +182,7 @@ pub mod fuzzing {
     }
 }
 
-/// Runs the program.
+/// Parses the arguments of the process, runs the command, and returns the exit code.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     if let Some(candidates) = plugin::completions(&arguments, Arguments::command) {

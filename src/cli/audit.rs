@@ -90,7 +90,7 @@ Exit codes:
   3  the cluster could not be reached, some objects could not be listed, or a dump could not be read
   4  internal error";
 
-/// The formats that `validate` does not have.
+/// A format that only `audit` has: OpenReports objects for `kubectl apply`.
 const OPENREPORTS: &str = "openreports";
 const HTML: &str = "html";
 
@@ -105,7 +105,7 @@ fn parse_release(name: &str) -> Result<&'static Profile, String> {
     }
 }
 
-/// The settings of one run.
+/// The engine and settings with which an audit checks each object.
 #[derive(Debug)]
 struct AuditRun<'a> {
     engine: Engine,
@@ -180,7 +180,7 @@ impl Arguments {
     ) -> Result<Option<&'static Profile>, Failure> {
         let Some(from) = self.from else { return Ok(dump::cluster_profile(header)) };
         let name = from.name;
-        header.take_release(from).map_err(|known| {
+        header.set_release_if_unknown(from).map_err(|known| {
             Failure::Usage(format!("--from {name}: the dump comes from Kubernetes {known}"))
         })?;
         if header.server().is_some() {

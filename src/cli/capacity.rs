@@ -102,7 +102,7 @@ fn released_claims<'d>(
     &released - &kept
 }
 
-/// Devices of a class that pods get, on average.
+/// Number of devices of a class that the pods of a forecast get, on average over its simulated runs.
 #[derive(Clone, Copy, Default)]
 struct Taken {
     /// Devices that are not shared.
@@ -111,7 +111,7 @@ struct Taken {
     free: f64,
 }
 
-/// What the pods of a forecast get of each class of a report.
+/// Returns for each device class of the report how many devices the pods of the forecast get.
 fn taken_by_pods(report: &DeviceReport<'_>, forecast: &Forecast) -> Vec<Taken> {
     let devices: HashMap<(&str, &str, &str), &ReportedDevice<'_>> =
         report.devices.iter().map(|device| ((device.driver, device.pool, device.device), device)).collect();

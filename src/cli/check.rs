@@ -29,7 +29,7 @@ use tollgate_engine::rules::input::duplicate_key_of_list;
 use tollgate_engine::rules::table::DUPLICATE_KEY;
 use tollgate_engine::rules::{Level, Origin};
 
-/// How a text came to be checked.
+/// Where a text comes from, which decides whether documents that cannot be checked are errors or are skipped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum TextSource {
     /// The user named it: what cannot be checked is an error.
@@ -68,7 +68,8 @@ impl TextSource {
     }
 }
 
-/// Checks texts. Stateless; runs on any thread.
+/// Checks the documents of a text with one engine and its settings. It has no state, so it can be used on any
+/// thread.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TextChecker<'r> {
     pub(super) engine: &'r Engine,
@@ -144,7 +145,7 @@ impl TextChecker<'_> {
     }
 }
 
-/// One text being checked.
+/// State while the documents of one text are checked.
 struct TextRun<'r> {
     checker: &'r TextChecker<'r>,
     file: &'r str,
@@ -223,9 +224,9 @@ impl TextRun<'_> {
         self.report_items(document);
     }
 
-    /// Reports the object of a document, or those of a list.
+    /// Checks and reports the object of a document, or each object of a list.
     fn report_items(&mut self, document: &Document<'_>) {
-        self.report_list(document);
+        self.report_duplicate_list_keys(document);
         let mut items = list::objects(document.doc.root()).peekable();
         while let Some(item) = items.next() {
             let is_last = items.peek().is_none();
@@ -233,8 +234,8 @@ impl TextRun<'_> {
         }
     }
 
-    /// Reports the keys that a list has twice, and then its items; those of the last `items` if there are several.
-    fn report_list(&mut self, document: &Document<'_>) {
+    /// Reports the keys that a list has twice, such as a second `items`, of which the last one counts.
+    fn report_duplicate_list_keys(&mut self, document: &Document<'_>) {
         let duplicates = list::duplicate_keys(document.doc.root());
         if duplicates.is_empty() || !self.checker.engine.rules.has(DUPLICATE_KEY) {
             return;
@@ -252,8 +253,12 @@ impl TextRun<'_> {
             LocatedFinding { diagnostic, location, also: Vec::new(), fix: None }
         };
         let located = duplicates.into_iter().map(locate).collect();
-        let result =
-            undecided_result(self.file, document.index, document.line(&self.lines), document.doc.root());
+        let result = result_without_verdict(
+            self.file,
+            document.index,
+            document.line(&self.lines),
+            document.doc.root(),
+        );
         let object = ObjectName { kind: result.kind, namespace: result.namespace, name: result.name };
         let sorted = self.checker.acceptance.sort(object, located, self.known);
         let status = if sorted.is_denied() { DocumentStatus::Invalid } else { DocumentStatus::Valid };
@@ -314,7 +319,7 @@ impl TextRun<'_> {
             text: self.text,
             status: DocumentStatus::Skipped,
             skipped: Some(reason),
-            ..undecided_result(self.file, document.index, line, root)
+            ..result_without_verdict(self.file, document.index, line, root)
         });
     }
 
@@ -326,13 +331,14 @@ impl TextRun<'_> {
         if errors.is_empty() {
             let line = document.line(&self.lines);
             let root = document.doc.root();
-            let result = undecided_result(self.file, document.index, line, root);
+            let result = result_without_verdict(self.file, document.index, line, root);
             return self.report(&DocumentResult { text: self.text, status: DocumentStatus::Valid, ..result });
         }
         self.report_errors(document, errors);
     }
 
-    /// Reports a policy test that could not run, or that it is not run here.
+    /// Reports a policy test: as skipped, because `tollgate test` runs it, or with the errors that would keep it
+    /// from running.
     fn report_test(&mut self, document: &Document<'_>) {
         let errors = test::errors(self.file, document, &self.lines);
         if errors.is_empty() {
@@ -354,7 +360,7 @@ impl TextRun<'_> {
     fn report_item(&mut self, document: &Document<'_>, item: &ListedObject<'_>, is_last: bool) {
         let value = item.value();
         let line = self.lines.position(document.offset + value.span().start as usize).0;
-        let result = undecided_result(self.file, document.index, line, value);
+        let result = result_without_verdict(self.file, document.index, line, value);
         // Comments behind the last object of a document are about nothing.
         let end = if is_last { document.doc.source().len() } else { value.span().end as usize };
         let last_line = || self.lines.position(document.offset + end).0;
@@ -410,7 +416,7 @@ impl TextRun<'_> {
 }
 
 /// A result with type, namespace and name of an object, and without a verdict.
-fn undecided_result<'a>(
+fn result_without_verdict<'a>(
     file: &'a str,
     document: usize,
     line: usize,

@@ -13,7 +13,7 @@ use clap::{Arg, Command};
 use tollgate_api::profile::{Gate, Profile};
 use tollgate_engine::rules::{self, Origin};
 
-/// The names to complete.
+/// Returns the names that a shell offers as completions.
 type Names = fn() -> Vec<&'static str>;
 
 /// A parser with the values that a shell completes.

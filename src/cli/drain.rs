@@ -204,14 +204,14 @@ Exit codes:
   3  the cluster could not be read, or there is no such drain
   4  internal error";
 
-/// A target, and how it was typed.
+/// A target of a drain, with the text that the user typed for it.
 #[derive(Clone, Debug)]
 struct TypedTarget {
     typed: String,
     target: DeviceTarget,
 }
 
-/// A plan and what it is about.
+/// A drain plan, with the request, release and time that it was made for.
 #[derive(Debug)]
 struct PlanReport {
     profile: &'static Profile,
@@ -298,7 +298,7 @@ impl Drain {
         self.targets.request(self.moves.options())
     }
 
-    /// Makes the plan, prints it, and counts what it does not free.
+    /// Makes the plan and prints it. Pods that stay, and claims without pods, count as denied for the exit code.
     pub(super) fn print_plan(
         &self,
         (state, source): (&State<'_>, &StateSource),

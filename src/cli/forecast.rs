@@ -99,10 +99,10 @@ pub(super) struct CourseArgs {
     pub(super) seed: u64,
 }
 
-/// Courses unless `--samples` says otherwise.
+/// Number of simulated courses if `--samples` is not given.
 const DEFAULT_SAMPLES: NonZeroU32 = NonZeroU32::MIN.saturating_add(63);
 
-/// The most courses that can be asked for. More say nothing new.
+/// Maximum value of `--samples`, the number of simulated courses. More courses do not change the shares noticeably.
 const MAX_SAMPLES: i64 = 4096;
 
 fn samples_parser() -> impl TypedValueParser<Value = NonZeroU32> {
@@ -286,7 +286,8 @@ pub(super) fn of_changes(
     play_admitted(&admission, state, profile, settings, DEFAULT_SAMPLES, missing)
 }
 
-/// Plays a forecast of the admitted objects. `missing` is what the state lacks.
+/// Simulates the cluster with the objects that the API server would admit. `missing` names the kinds of objects
+/// that the state lacks.
 fn play_admitted(
     admission: &Admission,
     state: &State<'_>,
@@ -304,23 +305,23 @@ fn play_admitted(
     forecast
 }
 
-/// How that release allocates devices.
+/// Returns how the scheduler of a profile's release allocates devices.
 pub(super) fn release_of(profile: &'static Profile) -> Release {
     Release { profile, semantics: profile.allocation, behaviour: profile.selectors }
 }
 
-/// What is listed in a running cluster; workloads only if the user may list them.
+/// The kinds that are listed in a running cluster for a forecast; workloads only if the user may list them.
 #[cfg(feature = "cluster")]
 pub(super) const LISTED_KINDS: [ListedKind; 8] =
     [NAMESPACES, NODES, CLASSES, SLICES, RULES, TEMPLATES, CLAIMS, PODS];
 
-/// A forecast can say nothing without objects of these kinds. A cluster can do without the others.
+/// Kinds without which a forecast is not possible. A cluster may have no objects of the other kinds.
 pub(super) const NEEDED_KINDS: [ObjectKind; 2] = [ObjectKind::Node, ObjectKind::DeviceClass];
 
-/// What to do about a dump that lacks a kind.
+/// End of a message about a dump that lacks a kind: how to make a complete one.
 pub(super) const COMPLETE_HINT: &str = "; create a dump with `tollgate snapshot`, or, if the cluster contains no such objects, add --assume-complete";
 
-/// A forecast and what it is about.
+/// A forecast, with the objects, release and time that it was made for.
 struct ForecastReport {
     profile: &'static Profile,
     at: gotime::Timestamp,

@@ -125,7 +125,7 @@ Exit codes:
   4  internal error
 If several codes apply, 4 takes precedence over 1, and 1 over 3.";
 
-/// The impact of one object.
+/// The impact of one object, with the notes that the report shows beside it.
 struct Assessment<'s> {
     query: ImpactQuery<'s>,
     impact: Impact<'s>,
@@ -221,8 +221,8 @@ impl Arguments {
     }
 }
 
-/// Objects for which it is said, one by one, where the evicted pods go. Of more objects only the sum is forecast: a forecast
-/// of a large cluster takes seconds.
+/// Maximum number of objects for which the report states, one by one, where the evicted pods go. Of more objects
+/// only the sum is forecast, because a forecast of a large cluster takes seconds.
 const MAX_FORECASTS: usize = 8;
 
 /// Reports the impact of the objects in the inputs.
@@ -275,7 +275,8 @@ impl<'r> ImpactReporter<'r> {
         }
     }
 
-    /// Reports the objects in texts, each with its name, and what they do together.
+    /// Reports the impact of each object in these texts, which come with their file names, and then the sum of all
+    /// objects.
     fn report_texts(mut self, texts: &[(String, String)], source: &StateSource) -> Result<Tally, Failure> {
         for (file, text) in texts {
             self.report_text(file, text)?;
@@ -404,7 +405,7 @@ impl<'r> ImpactReporter<'r> {
         Ok(())
     }
 
-    /// Reports what several objects do together.
+    /// Reports the impact of all objects together, if there are several.
     fn report_sums(&mut self) -> Result<(), Failure> {
         for sum in std::mem::take(&mut self.sums).iter().filter(|sum| sum.has_several()) {
             let elsewhere = self.elsewhere(&sum.changes(), sum.profile(), sum.at());
@@ -433,7 +434,7 @@ impl<'r> ImpactReporter<'r> {
     }
 }
 
-/// What happens to the other pods of LeaderWorkerSets, JobSets and PodGroups that lose pods.
+/// Returns which other pods of LeaderWorkerSets, JobSets and PodGroups restart because these groups lose pods.
 fn restarts<'a>(impact: &Impact<'_>, state: &State<'a>) -> Vec<GroupRestart<'a>> {
     let evicted = impact.pods.iter().filter(|pod| pod.outcome.is_evicted());
     let evicted: BTreeSet<(&str, &str)> = evicted.map(|pod| (pod.namespace, pod.name)).collect();
@@ -483,7 +484,7 @@ impl From<UnreadableObject> for ImpactError {
     }
 }
 
-/// `now`, a time, or `-` for a pod that is not evicted.
+/// Returns when a pod is evicted, for the table: `now`, a time, or `-` if it is not evicted.
 fn eviction_time(outcome: impact::PodOutcome) -> String {
     match outcome {
         impact::PodOutcome::EvictedNow => "now".to_owned(),

@@ -19,7 +19,7 @@ pub(super) struct LevelArgs {
     pub(super) given: Vec<GivenLevel>,
 }
 
-/// A level and where it was given.
+/// A level that the user set for a rule or origin, by a flag or an environment variable.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct GivenLevel {
     pub(super) target: LevelTarget,

@@ -21,10 +21,10 @@ use super::outcome::Failure;
 use crate::cluster::{Cluster, Endpoint, ServerInfo, Target, Timing};
 use tollgate_api::profile::{GateChoice, Profile, ProfileMatch};
 
-/// How to let the gates be known.
+/// End of a message: how to let Tollgate read the feature gates of the API server.
 const GATES_HINT: &str = "allow `get` on the nonResourceURL /metrics, or set --feature-gates";
 
-/// The API server, once it was asked.
+/// The API server of the command, which is asked for its release and feature gates on first use only.
 #[derive(Clone, Default, Debug)]
 pub(super) struct LiveServerCell(OnceLock<AskedServer>);
 
@@ -78,7 +78,8 @@ impl AskedServer {
         self.cluster.endpoint()
     }
 
-    /// `context dev (https://…): Kubernetes 1.36; feature gates read from /metrics: …`
+    /// Returns the line about the API server and its release: `context dev (https://…): Kubernetes 1.36; feature
+    /// gates read from /metrics: …`
     pub(super) fn summary(&self, choice: Option<&GateChoice>) -> String {
         let (endpoint, release) = (self.endpoint(), &self.info.release);
         let from = match (choice, &self.info.live.gates) {
@@ -90,7 +91,8 @@ impl AskedServer {
         format!("{endpoint}: Kubernetes {release}; feature gates {from}: {gates}")
     }
 
-    /// Warnings about what had to be assumed, and about what differs from the chosen gates.
+    /// Warnings about feature gates or releases that had to be assumed, and about gates that differ from
+    /// `--feature-gates`.
     pub(super) fn caveats(&self, choice: Option<&GateChoice>) -> Vec<String> {
         let mut caveats = Vec::new();
         caveats.extend(release_caveat(&self.info, self.profile, self.fit));
@@ -105,7 +107,7 @@ impl AskedServer {
     }
 }
 
-/// A warning if the release of the API server is not known here; `None` if it is.
+/// Returns a warning if this program has no profile for the release of the API server; `None` if it has.
 pub(super) fn release_caveat(info: &ServerInfo, profile: &Profile, fit: ProfileMatch) -> Option<String> {
     let than = match fit {
         ProfileMatch::Exact => return None,

@@ -76,7 +76,7 @@ impl Arguments {
         }
     }
 
-    /// The flags that commands get.
+    /// Returns the flags that the server passes on to the commands of tools.
     fn settings(&self) -> Result<Settings, Failure> {
         let mut settings = Vec::new();
         let mut add = |setting: Setting, flag: &str, path: &Path| {
@@ -104,7 +104,7 @@ impl Arguments {
     }
 }
 
-/// The tools, and what runs their commands.
+/// The MCP server: the tools that it offers, and the runner of their commands.
 struct Server {
     tools: Vec<OfferedTool>,
     settings: Settings,
@@ -118,7 +118,7 @@ impl Server {
         Ok(Server { tools: tools.collect::<Result<_, _>>()?, runner: Runner::new(timeout)?, settings })
     }
 
-    /// What a client should know.
+    /// Returns the instructions that an MCP client gets when it connects.
     fn instructions(&self) -> String {
         let mut text = format!(
             "Tollgate checks and forecasts Kubernetes device taints and tolerations (dynamic resource allocation). All \

@@ -48,7 +48,7 @@ impl Tally {
     }
 }
 
-/// Why a command stopped early.
+/// The reason why a command stopped early, which determines the exit code.
 #[derive(Debug)]
 pub(super) enum Failure {
     /// The command line is wrong.

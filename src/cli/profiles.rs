@@ -235,7 +235,8 @@ fn describe_gate(gate: &GateInfo) -> String {
     }
 }
 
-/// `v1; off by default: v1beta1, v1beta2`; of a running server `v1; not served: v1beta1`.
+/// Returns the served versions of a kind: `v1; off by default: v1beta1, v1beta2`, or of a running server `v1; not
+/// served: v1beta1`.
 fn describe_versions(served: &ServedKind) -> String {
     let (on, otherwise) = match &served.served {
         Some(live) => (live, "not served"),

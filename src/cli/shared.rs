@@ -45,7 +45,7 @@ pub(super) struct StateArgs {
 }
 
 impl StateArgs {
-    /// An error if both the state and the other input, which `what` names, would be read from stdin.
+    /// Returns an error if both the state and the other input, which `what` names, would be read from stdin.
     pub(super) fn check_stdin(&self, others: &[PathBuf], what: &str) -> Result<(), Failure> {
         let is_stdin = |path: &PathBuf| path.as_os_str() == "-";
         if others.iter().any(is_stdin) && self.paths.iter().any(is_stdin) {

@@ -29,8 +29,8 @@ use tollgate_engine::engine::Engine;
 use tollgate_engine::impact::{DeviceDetails, Snapshot, SnapshotKind};
 use tollgate_formats::sanitize;
 
-/// Largest dump in bytes.
-pub(super) const MAX_STATE: u64 = 1 << 30;
+/// Maximum size of a dump in bytes.
+pub(super) const MAX_DUMP_BYTES: u64 = 1 << 30;
 
 /// The command that makes a dump for impact and audit.
 pub(super) const KUBECTL: &str =
@@ -48,13 +48,13 @@ pub(super) fn read(paths: &[PathBuf], console: &mut Console) -> Result<Snapshot,
     Ok(snapshot)
 }
 
-/// What commands say about kinds that a dump lacks, if they can do without.
+/// Texts for commands that also work with a dump that lacks some kinds.
 pub(super) const MAY_BE_INCOMPLETE: OmissionTexts<'_> = OmissionTexts {
     note: "; it may be incomplete",
     hint: ". If the cluster contains no such objects, add --assume-complete",
 };
 
-/// Notes what is missing from a dump.
+/// Prints a note for each kind of object that is missing from a dump.
 pub(super) fn note_omissions(omissions: &[String], console: &mut Console) {
     if !omissions.is_empty() {
         console.note(&format!("{}{}", omissions.join("; "), MAY_BE_INCOMPLETE.note));
@@ -97,7 +97,7 @@ fn read_inputs(
     let mut inventory = Inventory::default();
     let mut kept = 0;
     for input in &inputs {
-        let text = files::read(input, MAX_STATE)?;
+        let text = files::read(input, MAX_DUMP_BYTES)?;
         kept += add_text(&input.name(), &text, &mut snapshot, &mut inventory)?;
         each(input.name(), text);
     }

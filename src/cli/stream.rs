@@ -23,7 +23,7 @@ pub(super) struct Frame {
     pub(super) too_large: bool,
 }
 
-/// The frames of a stream.
+/// Reads a stream and cuts it into frames.
 #[derive(Debug)]
 pub(super) struct Frames<R> {
     input: R,
@@ -39,7 +39,7 @@ pub(super) struct Frames<R> {
 }
 
 impl<R: Read> Frames<R> {
-    /// Reads the frames of `input`.
+    /// Creates a reader of the frames of `input`.
     pub(super) fn new(input: R) -> Frames<R> {
         Frames { input, buffer: Vec::new(), start: 0, line: 1, column: 1, suspect: 0, ended: false }
     }
@@ -104,7 +104,7 @@ impl<R: Read> Frames<R> {
         }
     }
 
-    /// Drops the rest of a value that is too large.
+    /// Drops the rest of a value that is larger than [`MAX_FRAME_BYTES`].
     fn skip_to_next(&mut self) -> io::Result<()> {
         loop {
             let next = self.rest().windows(2).position(|pair| pair == b"\n{");
@@ -120,7 +120,7 @@ impl<R: Read> Frames<R> {
         }
     }
 
-    /// Moves past so many bytes, and counts their lines.
+    /// Moves past `count` bytes, and counts their lines and columns.
     fn advance(&mut self, count: usize) {
         let passed = self.rest().get(..count).unwrap_or_default();
         let (lines, tail) =
@@ -160,7 +160,7 @@ fn newlines(bytes: &[u8]) -> usize {
     bytes.split(|byte| *byte == b'\n').count().saturating_sub(1)
 }
 
-/// Where in a value the scan is.
+/// The position of the scanner in a JSON value: brackets and strings.
 #[derive(Default)]
 struct Scan {
     depth: usize,
@@ -174,7 +174,7 @@ struct Scan {
 }
 
 impl Scan {
-    /// Takes one byte; returns the end of the frame if this byte decides it.
+    /// Reads one byte. Returns the end of the frame if the frame ends with or before this byte.
     fn step(&mut self, byte: u8, at: usize) -> Option<usize> {
         if self.in_string {
             return self.step_string(byte, at);

@@ -117,7 +117,7 @@ struct KnownState {
 }
 
 impl Selection {
-    /// What is read of devices besides their names and taints.
+    /// Returns which data of devices must be read besides their names and taints.
     fn details(&self) -> DeviceDetails {
         DeviceDetails { counters: self.with_partitions, ..DeviceDetails::default() }
     }
@@ -329,7 +329,7 @@ pub(super) fn manifest_for(
     Ok(rule_manifest(names, &mark, effect, rule_version(profiles)?.name(), &[]))
 }
 
-/// Parses a manifest that was written here.
+/// Parses a manifest that this program wrote.
 fn read_manifest(manifest: &str) -> Result<Document<'_>, Failure> {
     let document = documents(manifest).next().and_then(Result::ok);
     document.ok_or_else(|| Failure::Internal(anyhow::anyhow!("the manifest cannot be read")))

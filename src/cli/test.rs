@@ -47,7 +47,7 @@ enum Format {
     Junit,
 }
 
-/// The result of one case.
+/// The outcome of one policy test case, and its file.
 struct CaseResult {
     file: String,
     outcome: CaseOutcome,

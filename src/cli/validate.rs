@@ -118,7 +118,7 @@ pub(super) struct Arguments {
 struct FixedOnce(HashSet<PathBuf>);
 
 impl FixedOnce {
-    /// Adds a path; true if it is the first one to its file.
+    /// Adds a path. Returns true unless another path to the same file was added before.
     fn is_first(&mut self, path: Option<&Path>) -> bool {
         let real = path.and_then(|path| std::fs::canonicalize(path).ok());
         real.is_none_or(|real| self.0.insert(real))
@@ -134,7 +134,7 @@ struct RunWork {
 }
 
 impl RunWork {
-    /// The inputs that are read.
+    /// Returns the inputs that are read and checked.
     fn inputs(&self) -> impl Iterator<Item = &Input> {
         self.items.iter().filter_map(|work| work.item.input())
     }
@@ -234,7 +234,7 @@ impl Arguments {
 
     /// The mode requested by `--fix` and `--diff`; `None` without them.
     fn fix_mode(&self) -> Result<Option<FixMode>, Failure> {
-        if self.fixes.is_incomplete() {
+        if self.fixes.has_unsafe_fixes_only() {
             return Err(Failure::Usage("--unsafe-fixes requires --fix or --diff".to_owned()));
         }
         Ok(self.fixes.mode())
@@ -248,7 +248,8 @@ impl Arguments {
         Ok(found)
     }
 
-    /// Reads what the inputs are checked with: configurations, policies, namespaces, and the state of the cluster.
+    /// Reads the configurations, policies, namespaces and the state of the cluster that the inputs are checked
+    /// with.
     fn read_settings<'c>(
         &self,
         configurations: &'c mut Configurations,
@@ -373,7 +374,7 @@ impl Arguments {
             foldable: false,
         };
         let mut first = Report { styled: console.styled, statistics: self.statistics, ..report(first) };
-        first.foldable = !is_on_stderr && is_read_now(&first);
+        first.foldable = !is_on_stderr && is_read_on_terminal(&first);
         std::iter::once(first).chain(self.output_file.iter().map(|target| report(target.format))).collect()
     }
 }
@@ -418,7 +419,7 @@ fn check_all<'b>(
 
 /// True if a person reads the report on stdout while it is written, and can run the command again. From a log, which is
 /// read later, nothing is left out.
-fn is_read_now(report: &Report) -> bool {
+fn is_read_on_terminal(report: &Report) -> bool {
     report.format == Format::Text && !report.statistics && Console::is_stdout_terminal() && !is_ci()
 }
 

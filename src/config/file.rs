@@ -14,7 +14,7 @@ use tollgate_document::source::{Document, InputError, Lines, documents};
 use tollgate_engine::policy::{document_errors, glob_matches};
 use tollgate_engine::rules::{self, Origin, Rule};
 
-/// A value and its position.
+/// A value of the configuration file, with its position for errors.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Setting<T> {
     pub(crate) value: T,
@@ -44,7 +44,7 @@ pub(crate) struct ConfigFile {
     pub(crate) overrides: Vec<Override>,
 }
 
-/// Levels for some paths or objects.
+/// Levels of rules that apply only to some paths or objects.
 #[derive(Clone, Debug)]
 pub(crate) struct Override {
     /// All if there are none.

@@ -61,7 +61,7 @@ impl LevelTarget {
         origin.map(LevelTarget::Origin).or_else(|| rules::find(name).map(LevelTarget::Rule))
     }
 
-    /// `blanket-toleration`, `lint`
+    /// Returns the name of the rule or origin: `blanket-toleration`, `lint`.
     pub(crate) fn name(self) -> &'static str {
         match self {
             LevelTarget::Rule(rule) => rule.id,
@@ -70,7 +70,7 @@ impl LevelTarget {
     }
 }
 
-/// The levels that were set.
+/// The levels that flags or a configuration file set for rules and origins.
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
 pub(crate) struct Levels {
     rules: BTreeMap<RuleId, LevelSetting>,

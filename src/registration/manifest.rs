@@ -74,11 +74,11 @@ const OWN_NAMESPACE: &str = ", tollgate-system]";
 const NAME_LINE: &str = "  name: tollgate";
 /// The line of an entry that fails open.
 const FAILS_OPEN: &str = "  failurePolicy: Ignore";
-/// Text before the list of webhooks.
+/// The line of the manifest that precedes the list of webhooks.
 const LIST: &str = "webhooks:\n";
 
-/// How the API server reaches the webhook (Service or URL), the names of the configurations, and their common
-/// fields.
+/// How the API server reaches the webhook (Service or URL), and the names and common fields of the webhook
+/// configurations.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Destination {
     /// Outside of the cluster; else the Service of the manifests.
@@ -94,7 +94,7 @@ pub(crate) struct Destination {
 }
 
 impl Destination {
-    /// Default name of the configurations.
+    /// Default name of the webhook configurations.
     pub(crate) const NAME: &'static str = "tollgate";
     /// Default namespace of the Service.
     pub(crate) const NAMESPACE: &'static str = "tollgate-system";

@@ -60,7 +60,7 @@ fn place(file: &str, line: usize, column: usize, report: &Report) -> String {
     if line == 0 { format!("{on}{file}{off}:") } else { format!("{on}{file}{off}:{line}:{column}:") }
 }
 
-/// The label, such as `error[taint-effect]`.
+/// Returns the level and rule of a finding, such as `error[taint-effect]`.
 fn label(level: &str, rule: &str, report: &Report) -> String {
     let (on, off) = match (report.styled, level) {
         (false, _) => ("", ""),

@@ -10,7 +10,7 @@ use sha2::{Digest as _, Sha256};
 use super::{DocumentResult, LocatedFinding};
 use tollgate_document::source::InputError;
 
-/// Letters of a fingerprint: 128 bits.
+/// Number of hexadecimal digits of a fingerprint: 128 bits.
 pub(super) const LENGTH: usize = 32;
 
 /// The fingerprint of a finding.

@@ -92,7 +92,7 @@ impl ReportWriter for Writer {
     }
 }
 
-/// Prefix of every issue.
+/// The JSON with which every issue begins.
 const PREFIX: &str = "{\"fingerprint\":\"";
 
 /// Appends an issue as JSON, with the separator before it.

@@ -9,7 +9,7 @@ use serde::ser::{Serialize, SerializeMap as _, Serializer};
 /// Declares the reasons: variant, key in JSON, a sentence about one document, words after a count of one and of more.
 macro_rules! reasons {
     ($($reason:ident: $key:literal, $text:literal, $one:literal, $more:literal;)*) => {
-        /// Why a document is skipped.
+        /// The reason why a document is skipped.
         #[derive(Clone, Copy, PartialEq, Eq, Debug)]
         pub enum SkipReason {
             $(#[doc = $text] $reason,)*
@@ -67,7 +67,7 @@ reasons! {
 pub struct SkipCounts([usize; SkipReason::ALL.len()]);
 
 impl SkipCounts {
-    /// Counts a skipped document.
+    /// Counts a document that was skipped for this reason.
     pub fn add(&mut self, reason: SkipReason) {
         self.0
             .iter_mut()

@@ -23,15 +23,16 @@ use tollgate_engine::rules::{Level, Origin as RuleOrigin};
 use tollgate_formats::count::counted;
 use tollgate_formats::{gofmt, sanitize};
 
-/// Characters of a value shown.
+/// Maximum number of characters of a value that are shown.
 const MAX_VALUE_CHARS: usize = 120;
 /// Characters of a message of a policy that are shown in one line; longer ones are shown part by part.
 const MAX_TITLE_CHARS: usize = 200;
-/// Maximum width of a part of such a message, in columns.
+/// Maximum width of a part of a split policy message, in columns.
 const PART_COLUMNS: usize = 100;
-/// Characters of a message shown.
+/// Maximum number of characters of a message that are shown.
 const MAX_MESSAGE_CHARS: usize = 1200;
-/// Bytes of a source line that the renderer gets whole; it cuts to the width of a terminal by itself.
+/// Maximum length in bytes of a source line that is passed to the renderer whole. The renderer cuts lines to the
+/// width of the terminal.
 const MAX_LINE_BYTES: usize = 2000;
 /// Bytes of a longer line shown before and after the caret's start.
 const EXCERPT_RADIUS: usize = 60;
@@ -245,7 +246,7 @@ fn is_nameless_file(line: &str) -> bool {
     plain.trim() == ":::"
 }
 
-/// A line of the source, or the part of it that is shown.
+/// A line of the source, cut if it is long.
 struct SnippetLine<'a> {
     text: Cow<'a, str>,
     number: usize,
@@ -256,21 +257,23 @@ struct SnippetLine<'a> {
 impl<'a> SnippetLine<'a> {
     /// The line with this number, cut around `mark` if it is long.
     fn around(text: &'a str, number: usize, mark: &Range<usize>) -> SnippetLine<'a> {
-        let at = boundary(text, mark.start.min(text.len()));
+        let at = char_boundary(text, mark.start.min(text.len()));
         // A line is looked at no further than it is shown whole.
-        let (from, to) =
-            (boundary(text, at.saturating_sub(MAX_LINE_BYTES + 1)), boundary(text, at + MAX_LINE_BYTES + 1));
+        let (from, to) = (
+            char_boundary(text, at.saturating_sub(MAX_LINE_BYTES + 1)),
+            char_boundary(text, at + MAX_LINE_BYTES + 1),
+        );
         let (before, after) = (text.get(from..at).unwrap_or_default(), text.get(at..to).unwrap_or_default());
         let start = before.rfind(['\n', '\r']).map_or(from, |line_break| from + line_break + 1);
         let end = after.find(['\n', '\r']).map_or(to, |line_break| at + line_break);
-        let (mark_end, is_cut) = (boundary(text, mark.end.clamp(at, end)), end - start > MAX_LINE_BYTES);
+        let (mark_end, is_cut) = (char_boundary(text, mark.end.clamp(at, end)), end - start > MAX_LINE_BYTES);
         if !is_cut {
             let text = text.get(start..end).unwrap_or_default();
             let (text, mark) = sanitize::excerpt(text, at - start..mark_end - start);
             return SnippetLine { text, number, mark, is_cut };
         }
-        let from = boundary(text, start.max(at.saturating_sub(EXCERPT_RADIUS)));
-        let to = boundary(text, end.min(at + EXCERPT_RADIUS)).max(at);
+        let from = char_boundary(text, start.max(at.saturating_sub(EXCERPT_RADIUS)));
+        let to = char_boundary(text, end.min(at + EXCERPT_RADIUS)).max(at);
         let (left, right) = (if from > start { "..." } else { "" }, if to < end { "..." } else { "" });
         let shift = left.len();
         let mark = at - from + shift..mark_end.min(to) - from + shift;
@@ -298,7 +301,7 @@ fn origin(file: &str, line: usize, column: usize) -> Origin<'static> {
 }
 
 /// The nearest character boundary at or before a byte.
-fn boundary(text: &str, at: usize) -> usize {
+fn char_boundary(text: &str, at: usize) -> usize {
     let mut at = at.min(text.len());
     while !text.is_char_boundary(at) {
         at -= 1;
@@ -406,7 +409,7 @@ fn not_read(paths: &NotRead) -> String {
     if parts.is_empty() { String::new() } else { format!("; not read: {}", parts.join(", ")) }
 }
 
-/// `Fixed 2 findings in 1 file.` and what else could be fixed.
+/// Returns the line about fixes: `Fixed 2 findings in 1 file.`, and how many others could be fixed.
 fn fixes(summary: &Summary) -> String {
     let mut out = String::new();
     if summary.fixed > 0 {

@@ -143,7 +143,7 @@ impl<'a, 'd, S: Selectors + ?Sized> PodSearch<'a, 'd, S> {
         Ok(Some(taken))
     }
 
-    /// Undoes [`PodSearch::allocate_device`].
+    /// Takes back a device that [`PodSearch::allocate_device`] has allocated.
     pub(crate) fn undo_allocation(&mut self, taken: &TakenDevice<'a, 'd>) {
         let Some((_, device)) = self.device_at(taken.node_device) else { return };
         if !taken.is_share {

@@ -63,7 +63,7 @@ struct ErrorTexts {
     fix: Option<Fix>,
 }
 
-/// Kinds of decoding errors.
+/// Kinds of decoding errors, which determine the rule that reports them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DecodeErrorKind {
     /// The value has the wrong JSON type, or a number is out of range.
@@ -91,7 +91,7 @@ pub struct Conformed<'d> {
     pub changed: Option<Doc<'d>>,
 }
 
-/// Decodes `value` by `schema`: finds what the server's decoder, or a strict one, refuses.
+/// Decodes `value` by `schema`, and returns the errors that the API server's decoder, or a strict decoder, reports.
 pub fn conform(value: Value<'_>, schema: Schema) -> Conformed<'_> {
     if quick::is_clean(value, schema) {
         return Conformed { errors: Vec::new(), strict: Vec::new(), left_out: [0; 2], changed: None };
@@ -113,7 +113,7 @@ fn conform_by_walk(value: Value<'_>, schema: Schema) -> Conformed<'_> {
 }
 
 /// Maximum number of reported errors. A hostile document can have a million.
-const MAX_ERRORS: usize = 1_000;
+const MAX_LISTED_ERRORS: usize = 1_000;
 /// Maximum total size in bytes of the paths and messages of errors.
 const MAX_BYTES: usize = 1 << 20;
 /// Maximum number of bytes of an invalid number in a message.
@@ -130,7 +130,7 @@ struct ErrorList {
 impl ErrorList {
     /// Returns true if another error may be kept; otherwise counts it as left out and returns false.
     fn keeps_another(&mut self) -> bool {
-        let keeps_another = self.list.len() < MAX_ERRORS && self.bytes < MAX_BYTES;
+        let keeps_another = self.list.len() < MAX_LISTED_ERRORS && self.bytes < MAX_BYTES;
         self.left_out += usize::from(!keeps_another);
         keeps_another
     }
@@ -159,7 +159,7 @@ struct Frame<'p> {
 }
 
 impl Walk {
-    /// Reports what of a value does not decode as `ty`, with everything in it.
+    /// Reports the parts of a value that do not decode as `ty`.
     fn check_value(&mut self, value: Value<'_>, ty: &'static Ty, frame: Frame<'_>) {
         if ty.accepts_any(value.kind()) {
             return;

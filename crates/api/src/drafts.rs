@@ -61,7 +61,7 @@ struct DraftField {
     known: Availability,
 }
 
-/// A struct with such fields.
+/// A struct with fields that only drafts have.
 #[derive(Debug)]
 struct DraftStruct {
     /// The steps of the path.

@@ -53,7 +53,7 @@ pub enum GoPackage {
     Meta,
 }
 
-/// A struct type of the API.
+/// The schema of a struct of the API: its Go name and its fields.
 #[derive(Debug)]
 pub struct StructTy {
     /// Name of the Go type.
@@ -68,7 +68,7 @@ pub struct StructTy {
     pub rows: FieldTable,
 }
 
-/// How fields are handled that a struct does not list.
+/// How the decoder treats fields that a struct does not list.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Unlisted {
     /// Reported and dropped, because all fields of the struct are known.
@@ -80,7 +80,7 @@ pub enum Unlisted {
     Ignored,
 }
 
-/// A field of a struct.
+/// A field of an API struct: its JSON name, its type, and the releases that have it.
 #[derive(Debug)]
 pub struct Field {
     /// JSON name.

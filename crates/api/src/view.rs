@@ -46,9 +46,9 @@ use tollgate_document::doc::{Name, Value};
 
 /// A type that reads one value of a document.
 pub trait View<'d>: Copy {
-    /// The view of that value.
+    /// Returns the view of a JSON value.
     fn of(value: Value<'d>) -> Self;
-    /// The JSON behind the view.
+    /// Returns the JSON value that the view reads.
     fn json(self) -> Value<'d>;
 }
 
@@ -146,7 +146,7 @@ pub struct Object<'d> {
     pub written: Value<'d>,
 }
 
-/// The body of an object, by kind.
+/// The contents of an object, as the typed view of its kind.
 #[derive(Clone, Copy, Debug)]
 pub enum Body<'d> {
     /// A ResourceSlice.

@@ -27,13 +27,13 @@ use super::token_file::TokenFile;
 use super::watch_lines::WatchLines;
 use tollgate_document::doc;
 
-/// Bytes that are kept of a response or line that is too long: its beginning, which says which object it is.
-pub(super) const HEAD: usize = 16 << 10;
+/// Number of bytes that are kept of a response or line that is too long: its beginning names the object.
+pub(super) const KEPT_HEAD_BYTES: usize = 16 << 10;
 
 /// Media type of full objects.
 pub(super) const FULL_OBJECTS: &str = "application/json";
 
-/// Why a request failed.
+/// The reason why a request to the API server failed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ApiError {
     /// The API server responded with an error status.
@@ -87,15 +87,15 @@ impl std::error::Error for ApiError {}
 
 /// Largest response that is read line by line; the metrics of an API server have a few MiB.
 const MAX_LINES: usize = 64 << 20;
-/// Longest line of it.
-const MAX_METRIC_LINE: usize = 1 << 20;
+/// Maximum length in bytes of a line of `/metrics`.
+const MAX_METRIC_LINE_BYTES: usize = 1 << 20;
 
 /// Largest response to one object, and text of a refusal.
 const MAX_RESPONSE: usize = 32 << 20;
 /// By this the audit log of an API server knows the requests of Tollgate.
 const USER_AGENT: &str = concat!("tollgate/", env!("CARGO_PKG_VERSION"));
 
-/// Which API server to connect to.
+/// Which API server to connect to: a kubeconfig, a context, or the cluster of this pod.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Target<'t> {
     /// A kubeconfig; without it `KUBECONFIG`, `~/.kube/config`, or the service account of the pod.
@@ -122,7 +122,7 @@ impl std::fmt::Display for Endpoint {
     }
 }
 
-/// A client of an API server.
+/// Sends requests to one API server, with its credentials and timeouts.
 #[derive(Clone)]
 pub(super) struct ApiClient {
     client: kube::Client,
@@ -136,7 +136,7 @@ pub(super) struct ApiClient {
     large: Arc<Semaphore>,
 }
 
-/// A page of a list.
+/// The text of one page of a list, and the permit to keep it in memory.
 pub(super) struct Page {
     pub(super) text: String,
     /// `None` only if the client has ended.
@@ -183,7 +183,7 @@ impl ApiClient {
         Ok(ApiClient { client, token, plugin, timing, endpoint, large })
     }
 
-    /// The same client with other timeouts.
+    /// Returns the same client with other timeouts.
     pub(super) fn with_timing(&self, timing: Timing) -> ApiClient {
         ApiClient { timing, ..self.clone() }
     }
@@ -193,7 +193,7 @@ impl ApiClient {
         self.send_and_read(build_request(Method::GET, path, accept, Body::empty())?).await
     }
 
-    /// Gets what is at a path, up to `limit` bytes; returns the response even if its status is an error.
+    /// Gets the resource at a path, up to `limit` bytes. Returns the response even if its status is an error.
     pub(super) async fn get_any(
         &self,
         path: &str,
@@ -262,7 +262,7 @@ impl ApiClient {
         let response = self.client.send(self.add_token(request).await?).await;
         let response = response.map_err(|error| ApiError::Unreachable(error_chain(&error)))?;
         if let Some(plugin) = self.plugin.as_ref().filter(|_| response.status().as_u16() == 401) {
-            plugin.refuse().await;
+            plugin.mark_refused().await;
         }
         Ok(response)
     }
@@ -307,7 +307,7 @@ impl ApiClient {
         Ok(WatchLines::new(response.into_body(), self.large.clone()))
     }
 
-    /// Reads a response of any size line by line, until `read` has what it wants. No line is kept.
+    /// Reads a response of any size line by line, until `read` says that it has enough. Only one line is in memory.
     pub(super) async fn read_lines(
         &self,
         path: &str,
@@ -333,9 +333,9 @@ impl ApiClient {
                     }
                     rest.drain(..=end);
                 }
-                if rest.len() > MAX_METRIC_LINE {
+                if rest.len() > MAX_METRIC_LINE_BYTES {
                     return Err(ApiError::Unreachable(format!(
-                        "{path} has a line of more than {MAX_METRIC_LINE} bytes"
+                        "{path} has a line of more than {MAX_METRIC_LINE_BYTES} bytes"
                     )));
                 }
             }
@@ -424,14 +424,14 @@ async fn read_at_most(mut body: Body, limit: usize) -> Result<String, ApiError> 
             append(&mut read, &bytes);
         }
         if read.len() > limit {
-            read.truncate(HEAD);
+            read.truncate(KEPT_HEAD_BYTES);
             return Err(ApiError::TooLarge { limit, head: decode_lossy(read) });
         }
     }
     Ok(decode_lossy(read))
 }
 
-/// Appends bytes. A buffer of more than 1 MiB grows by what is needed, instead of doubling.
+/// Appends bytes to a buffer. A buffer of more than 1 MiB grows only by what is needed, instead of doubling.
 pub(super) fn append(read: &mut Vec<u8>, bytes: &[u8]) {
     if read.capacity() - read.len() < bytes.len() && read.len() > 1 << 20 {
         read.reserve_exact(bytes.len().max(1 << 20));

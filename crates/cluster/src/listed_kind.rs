@@ -4,7 +4,7 @@
 
 use super::watch::percent_encode;
 
-/// A kind that can be listed.
+/// A kind of object that Tollgate lists or watches, with its group, versions and page size.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ListedKind {
     /// `ResourceSlice`
@@ -21,8 +21,8 @@ pub struct ListedKind {
     pub page: usize,
 }
 
-/// Small objects per page, as kubectl asks for them.
-const PAGE: usize = 500;
+/// Number of objects per page for kinds with small objects, the same as in kubectl.
+const PAGE_SIZE: usize = 500;
 /// A slice has up to 128 devices with their attributes.
 const SLICE_PAGE: usize = 24;
 /// A policy can have up to 256 KiB.
@@ -48,7 +48,7 @@ const fn namespaced_kind(
     resource: &'static str,
     versions: &'static [&'static str],
 ) -> ListedKind {
-    ListedKind { kind, group, resource, versions, namespaced: true, page: PAGE }
+    ListedKind { kind, group, resource, versions, namespaced: true, page: PAGE_SIZE }
 }
 
 /// A kind whose objects belong to the whole cluster.
@@ -58,24 +58,29 @@ const fn cluster_kind(
     resource: &'static str,
     versions: &'static [&'static str],
 ) -> ListedKind {
-    ListedKind { kind, group, resource, versions, namespaced: false, page: PAGE }
+    ListedKind { kind, group, resource, versions, namespaced: false, page: PAGE_SIZE }
 }
 
-/// ResourceSlices.
+/// ResourceSlices, in the versions that Tollgate reads.
 pub const SLICES: ListedKind =
     dra_kind("ResourceSlice", "resourceslices", &["v1", "v1beta2", "v1beta1"], false, SLICE_PAGE);
-/// ResourceClaims.
+/// ResourceClaims, in the versions that Tollgate reads.
 pub const CLAIMS: ListedKind =
-    dra_kind("ResourceClaim", "resourceclaims", &["v1", "v1beta2", "v1beta1"], true, PAGE);
-/// ResourceClaimTemplates.
-pub const TEMPLATES: ListedKind =
-    dra_kind("ResourceClaimTemplate", "resourceclaimtemplates", &["v1", "v1beta2", "v1beta1"], true, PAGE);
+    dra_kind("ResourceClaim", "resourceclaims", &["v1", "v1beta2", "v1beta1"], true, PAGE_SIZE);
+/// ResourceClaimTemplates, in the versions that Tollgate reads.
+pub const TEMPLATES: ListedKind = dra_kind(
+    "ResourceClaimTemplate",
+    "resourceclaimtemplates",
+    &["v1", "v1beta2", "v1beta1"],
+    true,
+    PAGE_SIZE,
+);
 /// DeviceClasses.
 pub const CLASSES: ListedKind =
-    dra_kind("DeviceClass", "deviceclasses", &["v1", "v1beta2", "v1beta1"], false, PAGE);
+    dra_kind("DeviceClass", "deviceclasses", &["v1", "v1beta2", "v1beta1"], false, PAGE_SIZE);
 /// DeviceTaintRules.
 pub const RULES: ListedKind =
-    dra_kind("DeviceTaintRule", "devicetaintrules", &["v1", "v1beta2", "v1alpha3"], false, PAGE);
+    dra_kind("DeviceTaintRule", "devicetaintrules", &["v1", "v1beta2", "v1alpha3"], false, PAGE_SIZE);
 /// Pods.
 pub const PODS: ListedKind = namespaced_kind("", "Pod", "pods", &["v1"]);
 /// PodDisruptionBudgets.
@@ -162,7 +167,7 @@ const OPTIONAL_GROUPS: [&str; 7] = [
 ];
 
 impl ListedKind {
-    /// `resource.k8s.io/v1`
+    /// Returns the `apiVersion` of a version of the kind: `resource.k8s.io/v1`.
     pub fn api_version(&self, version: &str) -> String {
         if self.group.is_empty() { version.to_owned() } else { format!("{}/{version}", self.group) }
     }
@@ -178,7 +183,8 @@ impl ListedKind {
         [PODS.group, BUDGETS.group].contains(&self.group)
     }
 
-    /// `resourceclaims.cdi.k8s.io`, as kubectl takes it; `pods` in the core group.
+    /// Returns the name of the resource as kubectl accepts it: `resourceclaims.cdi.k8s.io`, or `pods` in the core
+    /// group.
     pub fn full_name(&self) -> String {
         if self.group.is_empty() {
             self.resource.to_owned()

@@ -19,13 +19,13 @@ use tollgate_document::doc::{self, Builder, Doc, Syntax, Value};
 use tollgate_engine::impact::SnapshotKind;
 
 /// Media type of metadata in a list.
-const METADATA: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
+const METADATA_MEDIA_TYPE: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
 /// Media type of metadata in a watch, and of one object.
 const METADATA_OF_ONE: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 
 const NAMESPACES: Resource = Resource {
     kind: listed_kind::NAMESPACES,
-    accept: METADATA,
+    accept: METADATA_MEDIA_TYPE,
     accept_watch: METADATA_OF_ONE,
     page: 500,
     keep: SnapshotKind::Namespace.fields(),
@@ -90,7 +90,7 @@ impl NamespaceWatch {
         });
     }
 
-    /// The watch was started.
+    /// True if the watch of namespaces was started.
     pub fn is_started(&self) -> bool {
         self.started.get().is_some()
     }
@@ -100,12 +100,12 @@ impl NamespaceWatch {
         self.health.status()
     }
 
-    /// Number of namespaces.
+    /// Returns the number of cached namespaces.
     pub fn count(&self) -> usize {
         self.store.labels.read().unwrap_or_else(PoisonError::into_inner).all.len()
     }
 
-    /// How long ago the cache was current; `None` if it is current, because the watch works.
+    /// Returns how long ago the cache was current; `None` if it is current because the watch works.
     pub fn age(&self) -> Option<Duration> {
         self.health.age()
     }
@@ -118,7 +118,7 @@ impl NamespaceWatch {
         if self.health.is_synced() { LabelLookup::NotCached } else { LabelLookup::NotSynced }
     }
 
-    /// Fetches one namespace from the API server: it may be newer than the cache.
+    /// Fetches the labels of one namespace from the API server, because it may be newer than the cache.
     pub fn fetch(&self, name: &str) -> impl Future<Output = Result<Labels, String>> + Send + use<> {
         let (client, in_flight, lookup_timeout) =
             (self.cluster.client.clone(), self.in_flight.clone(), self.cluster.timing.lookup_timeout);
@@ -197,12 +197,12 @@ struct CachedLabels {
     bytes: usize,
 }
 
-/// A namespace in the map, beside its labels.
-const ENTRY: usize = 128;
+/// Estimated bytes of memory for a namespace in the map, in addition to its labels.
+const ENTRY_BYTES: usize = 128;
 
 /// Bytes that a namespace takes in the cache, with its name.
 fn entry_bytes(name: &str, labels: &Labels) -> usize {
-    ENTRY + name.len() + labels.bytes_kept()
+    ENTRY_BYTES + name.len() + labels.bytes_kept()
 }
 
 impl CachedLabels {
@@ -219,7 +219,7 @@ impl CachedLabels {
     }
 
     /// Removes the largest entries if all take more than `limit` bytes, until they take a sixteenth less than that.
-    fn shed(&mut self, limit: usize) {
+    fn shed_largest_entries(&mut self, limit: usize) {
         if self.bytes <= limit {
             return;
         }
@@ -252,7 +252,7 @@ impl ObjectSink for LabelStore {
         self.change(|all| match &labels {
             Ok(labels) => {
                 all.insert(name, labels.clone());
-                all.shed(self.limit);
+                all.shed_largest_entries(self.limit);
             }
             Err(_) => all.remove(name),
         });

@@ -3,17 +3,18 @@
 //! Tenants decide how large their objects are: two hundred claims may have 300 KB together or 300 MB. A page that is
 //! larger than [`PAGE_BYTES`] is not read to its end but asked for again with fewer objects.
 //!
-//! One object that is larger than [`OBJECT_BYTES`] is not read either. The beginning of the text says which it is, and
-//! how the list goes on behind it.
+//! One object that is larger than [`MAX_OBJECT_BYTES`] is not read either. The beginning of the text says which it is,
+//! and how the list goes on behind it.
 //!
-//! Invariant: the text of a page that is in memory has at most [`PAGE_BYTES`], or one object of [`OBJECT_BYTES`].
+//! Invariant: the text of a page that is in memory has at most [`PAGE_BYTES`], or one object of [`MAX_OBJECT_BYTES`].
 
 use super::client::ApiError;
 
 /// Bytes of a page with more than one object.
 const PAGE_BYTES: usize = 2 << 20;
-/// Bytes of a page with one object, and of one event: several times what an API server stores of an object.
-pub(super) const OBJECT_BYTES: usize = 8 << 20;
+/// Maximum number of bytes of a page with one object, and of one watch event: several times the maximum size of a
+/// stored object.
+pub(super) const MAX_OBJECT_BYTES: usize = 8 << 20;
 
 /// The number of objects of the next page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -35,7 +36,7 @@ impl PageSize {
 
     /// Bytes that may be read of the next response.
     pub(super) fn max_bytes(self) -> usize {
-        if self.count == 1 { OBJECT_BYTES } else { PAGE_BYTES }
+        if self.count == 1 { MAX_OBJECT_BYTES } else { PAGE_BYTES }
     }
 
     /// Asks for fewer objects after a page that was too large. False if the error is another one, or one object is too

@@ -19,7 +19,7 @@ use tollgate_document::doc::{self, Builder, Syntax};
 /// The name of the Lease of the replica that writes the status of policies.
 pub const POLICY_LEASE: &str = "tollgate-policies";
 
-/// Where the permissions are that the watches need.
+/// Folder of the manifests with the permissions that the watches need, for messages.
 const ROLE: &str = "manifests/components/policy-resources";
 
 impl Cluster {
@@ -66,7 +66,7 @@ impl Cluster {
         self.wait_for(|client| async move { client.merge(&path, FIELD_MANAGER, patch).await.map(drop) })
     }
 
-    /// The same cluster with other timeouts and intervals.
+    /// Returns the same cluster with other timeouts and intervals.
     fn with_timing(&self, timing: Timing) -> Cluster {
         Cluster { timing, client: self.client.with_timing(timing), ..self.clone() }
     }

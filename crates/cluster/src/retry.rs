@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// Timeouts and intervals.
+/// Timeouts and retry intervals of requests to an API server.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Timing {
     /// First delay after a failure; each further one is twice as long.
@@ -42,7 +42,7 @@ impl Default for Timing {
     }
 }
 
-/// Exponential backoff.
+/// Exponential backoff between retries.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Backoff {
     timing: Timing,
@@ -73,7 +73,7 @@ impl Backoff {
     }
 }
 
-/// A number that differs between replicas; only the spread of delays depends on it.
+/// Returns a number that differs between replicas, to spread their retries over time.
 fn jitter() -> u32 {
     use std::hash::{BuildHasher as _, RandomState};
     // Each `RandomState` has keys of its own.

@@ -15,10 +15,10 @@ use tollgate_document::doc;
 
 /// The metric that has a line for each feature gate.
 const METRIC: &str = "kubernetes_feature_enabled";
-/// Its family of APIs.
+/// The API group whose served versions are read.
 const GROUP: &str = "resource.k8s.io";
 
-/// What the API server says about itself.
+/// The release, feature gates and served versions that the API server reports.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ServerInfo {
     pub release: Release,
@@ -62,7 +62,7 @@ impl Cluster {
     }
 }
 
-/// Replaces gates that cannot be read now by those that the same release reported before, if it did.
+/// If the feature gates could not be read this time, uses those that the same release reported before.
 fn keep_gates(mut info: ServerInfo, before: Option<&ServerInfo>) -> ServerInfo {
     let before = before.filter(|before| before.release.eq(&info.release));
     if let (Some(before), Err(why)) = (before, &info.live.gates)
@@ -101,7 +101,7 @@ async fn fetch_gates(client: &ApiClient) -> Result<Vec<(Gate, bool)>, String> {
     }
 }
 
-/// A line of the metrics.
+/// A parsed line of the metrics: a feature gate, or anything else.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Line {
     /// Of this metric; `None` for a gate that is not known here.

@@ -21,9 +21,9 @@ use super::page::{PageSize, SkippedObject};
 use super::retry::{Backoff, Timing};
 use super::watch_health::WatchHealth;
 use super::watch_lines::{WatchLine, WatchLines};
-use tollgate_document::doc::{Envelope, Keep, Part, Value};
+use tollgate_document::doc::{Envelope, Keep, KeptPart, Value};
 
-/// A resource to watch.
+/// A resource to list and watch, with its group, versions and media types.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Resource {
     /// Its resource is in messages and a metric label. If a version is not served (404), the next is tried.
@@ -41,7 +41,7 @@ pub(super) struct Resource {
 }
 
 impl Resource {
-    /// `PodList`
+    /// Returns the kind of a list of the objects: `PodList`.
     fn list_kind(&self) -> String {
         let kind = if self.accept == FULL_OBJECTS { self.kind.kind } else { "PartialObjectMetadata" };
         format!("{kind}List")
@@ -65,7 +65,7 @@ impl ObjectKeys {
     }
 }
 
-/// Receives the objects.
+/// Stores the objects that a [`Reflector`] reads.
 pub(super) trait ObjectSink: Send + Sync {
     /// Stores an object, in an `apiVersion` that items of a list do not repeat. An error says why it cannot be read or
     /// stored.
@@ -79,7 +79,7 @@ pub(super) trait ObjectSink: Send + Sync {
     fn has_room_again(&self) -> bool;
 }
 
-/// What became of an object.
+/// Whether a sink stored an object or does not need it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Stored {
     Yes,
@@ -90,7 +90,7 @@ pub(super) enum Stored {
 /// not: the server may have been restored from a backup, and then everything must be listed again.
 const MAX_API_ERRORS: usize = 5;
 
-/// Lists and watches one resource.
+/// Lists and watches one resource, and passes the objects to a sink.
 pub(super) struct Reflector<S> {
     pub(super) client: ApiClient,
     pub(super) timing: Timing,
@@ -99,7 +99,7 @@ pub(super) struct Reflector<S> {
     pub(super) health: Arc<WatchHealth>,
 }
 
-/// Where a watch continues.
+/// The API version and resourceVersion at which a watch continues.
 struct WatchPosition {
     /// `/apis/resource.k8s.io/v1/resourceslices`
     path: String,
@@ -109,7 +109,7 @@ struct WatchPosition {
     version: String,
 }
 
-/// Why a watch ended.
+/// The reason why a watch ended, which decides whether it continues or lists again.
 enum WatchEnd {
     /// The API server closed it; it continues.
     Closed,
@@ -200,7 +200,7 @@ impl<S: ObjectSink + 'static> Reflector<S> {
         Ok(None)
     }
 
-    /// Lists all objects in one version and removes from the sink those that are gone.
+    /// Lists all objects in one API version, and removes objects from the sink that no longer exist.
     async fn list_at(&self, version: &str) -> Result<WatchPosition, ApiError> {
         let kind = &self.resource.kind;
         let (path, api_version) = (kind.path(version, None), kind.api_version(version));
@@ -328,8 +328,8 @@ impl<S: ObjectSink + 'static> Reflector<S> {
         }
     }
 
-    /// Stores an object, or records why it cannot be stored. False if the sink does not need it.
-    fn put(&self, api_version: &str, part: &Part<'_>) -> bool {
+    /// Stores an object, or records why it cannot be stored. Returns false if the sink does not need it.
+    fn put(&self, api_version: &str, part: &KeptPart<'_>) -> bool {
         let (namespace, name) = object_key(part.doc.root());
         if !part.is_whole {
             let max = self.resource.max_nodes;
@@ -364,7 +364,7 @@ impl<S: ObjectSink + 'static> Reflector<S> {
     }
 }
 
-/// Why an object is not read.
+/// Message for an object that is too large to be read.
 const TOO_LARGE: &str = "has more than 8 MiB, which is the maximum to limit memory";
 
 /// Runs a task that never ends, and restarts it if it panics: a cache that is no longer updated must not count as

@@ -62,7 +62,7 @@ pub enum WriteRequest {
     ReviewAccess(AccessAttributes),
 }
 
-/// What an access review asks for. Empty fields are left out.
+/// The attributes of a SelfSubjectAccessReview: may the user do this? Empty fields are left out.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct AccessAttributes {
     /// `create`
@@ -80,8 +80,9 @@ pub struct AccessAttributes {
 }
 
 const DRY_RUN: &str = "dryRun=All";
-/// A rule with a field that this API server does not know could select more devices than intended.
-const STRICT: &str = "fieldValidation=Strict";
+/// Rejects unknown fields: a rule without a field that this API server does not know could select more devices than
+/// intended.
+const STRICT_VALIDATION: &str = "fieldValidation=Strict";
 
 impl WriteRequest {
     /// The method and the path with its query, such as `("GET", "/apis/resource.k8s.io/v1/devicetaintrules/drain")`.
@@ -89,12 +90,13 @@ impl WriteRequest {
         use WriteRequest as Request;
         let rules = |version: &Version| RULES.path(version.name(), None);
         match self {
-            Request::CreateRule { version, is_dry_run, .. } => {
-                ("POST", with_query(rules(version), &[Some(STRICT), is_dry_run.then_some(DRY_RUN)]))
-            }
+            Request::CreateRule { version, is_dry_run, .. } => (
+                "POST",
+                with_query(rules(version), &[Some(STRICT_VALIDATION), is_dry_run.then_some(DRY_RUN)]),
+            ),
             Request::UpdateRule { version, name, is_dry_run, .. } => {
                 let path = object_path(&RULES, version.name(), None, name);
-                ("PUT", with_query(path, &[Some(STRICT), is_dry_run.then_some(DRY_RUN)]))
+                ("PUT", with_query(path, &[Some(STRICT_VALIDATION), is_dry_run.then_some(DRY_RUN)]))
             }
             Request::DeleteRule { version, name, .. } => {
                 ("DELETE", object_path(&RULES, version.name(), None, name))
@@ -146,13 +148,13 @@ impl WriteRequest {
                 let eviction = New::Object(vec![
                     ("apiVersion", New::str("policy/v1")),
                     ("kind", New::str("Eviction")),
-                    ("metadata", texts(&[("name", name), ("namespace", namespace)])),
+                    ("metadata", object_of_texts(&[("name", name), ("namespace", namespace)])),
                     ("deleteOptions", delete_options(&[("uid", uid)])),
                 ]);
                 Some(eviction.to_json())
             }
             Request::ReviewAccess(asked) => {
-                let attributes = texts(&[
+                let attributes = object_of_texts(&[
                     ("namespace", &asked.namespace),
                     ("verb", &asked.verb),
                     ("group", &asked.group),
@@ -220,24 +222,24 @@ fn lease_path(namespace: &str) -> String {
     format!("/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/{DRAIN_LEASE}")
 }
 
-/// The path with those of the parameters that are given.
+/// Returns the path with a query of the parameters that are `Some`.
 fn with_query(path: String, parameters: &[Option<&str>]) -> String {
     let query: Vec<&str> = parameters.iter().copied().flatten().collect();
     if query.is_empty() { path } else { format!("{path}?{}", query.join("&")) }
 }
 
-/// An object of those texts that are not empty.
-fn texts(members: &[(&'static str, &String)]) -> New {
+/// Returns a JSON object of those members that are not empty.
+fn object_of_texts(members: &[(&'static str, &String)]) -> New {
     let given = members.iter().filter(|(_, text)| !text.is_empty());
     New::Object(given.map(|(key, text)| (*key, New::str(text.as_str()))).collect())
 }
 
-/// Deletes only what is still as the preconditions say. The grace period is that of the object.
+/// Returns the body of a DELETE that fails unless the preconditions hold. The grace period is that of the object.
 fn delete_options(preconditions: &[(&'static str, &String)]) -> New {
     New::Object(vec![
         ("apiVersion", New::str("v1")),
         ("kind", New::str("DeleteOptions")),
-        ("preconditions", texts(preconditions)),
+        ("preconditions", object_of_texts(preconditions)),
     ])
 }
 

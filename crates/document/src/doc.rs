@@ -25,7 +25,7 @@ mod tape;
 pub use build::Builder;
 pub use edit::{Change, New, apply};
 pub use index::Index;
-pub use json::{Envelope, Keep, Part, parse_kept};
+pub use json::{Envelope, Keep, KeptPart, parse_kept};
 pub use json::{SyntaxError, parse};
 pub use json::{parse_prefix, parse_within};
 pub use name::{Name, NameSet};
@@ -122,7 +122,7 @@ static EMPTY_DOC: Doc<'static> =
     Doc { source: "", syntax: Syntax::Json, nodes: Tape::EMPTY, owned: OwnedTexts::NONE, verbatim: false };
 
 impl<'a> Doc<'a> {
-    /// The root value.
+    /// Returns the root value of the document.
     pub fn root(&self) -> Value<'_> {
         Value { doc: self, at: 0 }
     }
@@ -142,7 +142,7 @@ impl<'a> Doc<'a> {
         size_of::<Doc<'_>>() + self.nodes.capacity() * size_of::<Node>() + self.owned.bytes_kept()
     }
 
-    /// The text it was read from.
+    /// Returns the text that the document was read from.
     pub fn source(&self) -> &'a str {
         self.source
     }

@@ -128,7 +128,7 @@ impl<'a> Path<'a> {
     }
 }
 
-/// A segment of an owned path.
+/// A segment of an owned path, with the path styles in which it is printed.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Step {
     /// The field, key or index of the segment.
@@ -147,7 +147,7 @@ pub enum Name {
     Key(Box<str>),
 }
 
-/// A borrowed [`Name`].
+/// A borrowed [`Name`]: a field, key or index.
 #[derive(Clone, Copy, Debug)]
 pub enum StepName<'a> {
     Index(usize),

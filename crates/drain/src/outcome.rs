@@ -4,7 +4,7 @@ use std::fmt;
 use tollgate_engine::impact::target::NameSelector;
 use tollgate_forecast::WorkloadName;
 
-/// The plan of a drain.
+/// The plan of a drain: rules to create, pods to evict in waves, and pods that stay.
 #[derive(Clone, PartialEq, Debug)]
 pub struct DrainPlan {
     /// The DeviceTaintRules that close the devices, one for each selector.
@@ -48,7 +48,7 @@ pub struct PlannedRule {
     pub published: usize,
 }
 
-/// A pod that uses selected devices.
+/// A pod that uses devices of the drain, and whether and when it moves.
 #[derive(Clone, PartialEq, Debug)]
 pub struct PlannedPod {
     pub namespace: String,
@@ -71,7 +71,7 @@ pub struct PlannedPod {
     pub is_forceable: bool,
 }
 
-/// Whether the drain moves a pod.
+/// Whether the plan of the drain moves a pod, and when, or why it stays.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Fate {
     /// The pod is evicted in this wave, counted from 0. `nodes` are the expected nodes of its replacement,
@@ -81,7 +81,7 @@ pub enum Fate {
     Stays { reason: StayReason, why: String, remedy: String },
 }
 
-/// Why a pod is not moved.
+/// Why the drain does not move a pod.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum StayReason {
     /// No free device or no suitable node for its replacement.

@@ -2,14 +2,14 @@
 
 use crate::budgets::Budgets;
 use crate::fit::{FitResult, FitSimulation, MoverDecision};
-use crate::movable::{Checks, has_controller, is_daemon_pod, node_of};
-use crate::notes::notes_of;
+use crate::movable::{MoveChecks, has_controller, is_daemon_pod, node_of};
+use crate::notes::state_notes;
 use crate::outcome::{DrainPlan, Fate, PlannedPod, PlannedRule, StayReason, Wave};
 use crate::request::DrainRequest;
 use crate::rule::closing_rule_json;
 use crate::selection::Selection;
 use crate::stay::{Stay, path};
-use crate::targets::{ResolvedTargets, resolve};
+use crate::targets::{ResolvedTargets, resolve_targets};
 use crate::units::{Unit, units_of};
 use crate::users::{HeldClaim, PodUse, held_claims, pods_of};
 use crate::waves::{Mover, MoverKind, MoverWave, most_limiting};
@@ -25,7 +25,7 @@ use tollgate_forecast::{
 /// Grace period of a pod without `terminationGracePeriodSeconds`.
 const DEFAULT_GRACE_SECONDS: i64 = 30;
 
-/// Input of [`plan`].
+/// Everything that a drain plan is computed from.
 #[derive(Clone, Copy)]
 pub struct PlanInput<'a, 'd> {
     pub state: &'a State<'d>,
@@ -47,8 +47,8 @@ pub struct PlanInput<'a, 'd> {
 /// Computes the plan. Fails if a target selects no device, or if there are too many rules.
 pub fn plan(input: &PlanInput<'_, '_>) -> Result<DrainPlan, String> {
     let PlanInput { state, request, .. } = *input;
-    let ResolvedTargets { rules, devices, mut notes } = resolve(state, request, input.closed)?;
-    notes.extend(notes_of(state));
+    let ResolvedTargets { rules, devices, mut notes } = resolve_targets(state, request, input.closed)?;
+    notes.extend(state_notes(state));
     let names: Vec<_> = rules.iter().map(|rule| rule.selects.clone()).collect();
     let selection = Selection::from_rules(&names);
     let held = held_claims(state, &selection);
@@ -56,7 +56,7 @@ pub fn plan(input: &PlanInput<'_, '_>) -> Result<DrainPlan, String> {
     let pods = pods_of(&held);
     let budgets = Budgets::from_state(state);
     let budgets_by_pod: Vec<Vec<usize>> = pods.iter().map(|pod| budgets.budgets_for_pod(pod.pod)).collect();
-    let checks = Checks { state, request, held: &held, budgets: &budgets };
+    let checks = MoveChecks { state, request, held: &held, budgets: &budgets };
     let mut stays: Vec<Option<Stay>> =
         pods.iter().zip(&budgets_by_pod).map(|(pod, budgets)| checks.stay_reason(pod, budgets)).collect();
     let units = units_of(state, &pods);
@@ -98,7 +98,7 @@ pub fn rules_for(
     request: &DrainRequest,
     closed: &[NameSelector],
 ) -> Result<Vec<PlannedRule>, String> {
-    resolve(state, request, closed).map(|resolved| resolved.rules)
+    resolve_targets(state, request, closed).map(|resolved| resolved.rules)
 }
 
 /// Marks all pods of a unit as staying if one of them stays, or if the unit cannot move as a whole.

@@ -16,7 +16,7 @@ pub const FLAGS_ANNOTATION: &str = "tollgate.dev/flags";
 /// Annotation with the start time of the drain, which `--force-after` uses.
 pub const STARTED_ANNOTATION: &str = "tollgate.dev/started";
 
-/// Length of a drain ID.
+/// Number of bytes of the hash that identifies a drain.
 const ID_BYTES: usize = 6;
 
 /// A DeviceTaintRule with the effect NoSchedule as JSON, in the given version of `resource.k8s.io`. It

@@ -29,7 +29,7 @@ type Pools<'d> = BTreeMap<(&'d str, &'d str), BTreeSet<&'d str>>;
 
 /// Resolves the targets of a request to rules. The selectors in `closed` are always included, even if their
 /// target selects no device any more.
-pub(crate) fn resolve(
+pub(crate) fn resolve_targets(
     state: &State<'_>,
     request: &DrainRequest,
     closed: &[NameSelector],

@@ -21,7 +21,7 @@ pub(crate) struct Mover {
     pub(crate) is_ready: bool,
 }
 
-/// How a mover can be combined with others in a wave.
+/// Whether a mover can share a wave with other movers.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum MoverKind {
     /// One pod whose replacement fits.
@@ -34,7 +34,7 @@ pub(crate) enum MoverKind {
     Alone,
 }
 
-/// Movers that move together.
+/// The movers that are evicted together in one wave.
 #[derive(Clone, Debug)]
 pub(crate) struct MoverWave {
     /// Indices of the movers.
@@ -44,7 +44,7 @@ pub(crate) struct MoverWave {
 
 /// Assigns the movers for which `is_moving` returns true to waves. With `is_first_wave`, the first wave has
 /// one pod.
-pub(crate) fn waves(
+pub(crate) fn assign_waves(
     movers: &[Mover],
     is_moving: &dyn Fn(usize) -> bool,
     budgets: &Budgets<'_>,

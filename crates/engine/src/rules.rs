@@ -21,7 +21,7 @@ pub mod widening;
 pub use cx::Cx;
 pub use tollgate_document::finding::{DependsOn, Level, Origin, Rule, RuleId, Tag};
 
-use ratchet::{Ratchet, Statement};
+use ratchet::{BorrowedFinding, Ratchet};
 use table::TABLE;
 
 use std::cell::RefCell;
@@ -54,14 +54,14 @@ impl Group {
 
 impl Check {
     /// Number of variants of [`Check`].
-    const KINDS: usize = 6;
-    /// The index of [`Check::Object`].
-    const OBJECT: usize = 0;
+    const VARIANTS: usize = 6;
+    /// The index of the [`Check::Object`] groups in [`RuleSet::groups`].
+    const OBJECT_INDEX: usize = 0;
 
     /// Returns the index of this variant in [`RuleSet::groups`].
     fn index(&self) -> usize {
         match self {
-            Check::Object(_) => Check::OBJECT,
+            Check::Object(_) => Check::OBJECT_INDEX,
             Check::Taints(_) => 1,
             Check::Taint(_) => 2,
             Check::Tolerations(_) => 3,
@@ -106,7 +106,7 @@ pub struct RuleSet {
     wanted: [bool; TABLE.len()],
     /// The groups to call, by the part that they check: a slice has a thousand taints, and each is passed only to the
     /// groups that check taints.
-    groups: [Vec<Group>; Check::KINDS],
+    groups: [Vec<Group>; Check::VARIANTS],
 }
 
 impl RuleSet {
@@ -183,7 +183,7 @@ impl RuleSet {
             _ => {
                 let known = &mut *known.borrow_mut();
                 findings.remove_excused(first, |finding| {
-                    is_ours(finding) && known.excuses(&Statement::of(finding, None), admission.object)
+                    is_ours(finding) && known.excuses(&BorrowedFinding::of(finding, None), admission.object)
                 });
             }
         }
@@ -225,7 +225,7 @@ impl RuleSet {
             findings,
             expressions: cx::EXPRESSION_BUDGET,
         };
-        for group in self.groups_for(Check::OBJECT).filter(|group| which(group)) {
+        for group in self.groups_for(Check::OBJECT_INDEX).filter(|group| which(group)) {
             if let Check::Object(check) = group.check {
                 check(&mut cx, admission);
             }

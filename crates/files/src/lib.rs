@@ -30,7 +30,7 @@ use tollgate_document::source::{self, InputError};
 use tollgate_formats::sanitize;
 pub use walk::{FolderWalk, KUSTOMIZATIONS, WalkOptions, kustomizations_above, walk};
 
-/// Default limit of a file in bytes.
+/// Default maximum size of a file in bytes.
 pub const MAX_FILE: u64 = 64 << 20;
 
 /// An input to check.

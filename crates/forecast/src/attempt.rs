@@ -29,7 +29,7 @@ const CLAIM_IN_USE: &str = "resourceclaim in use";
 /// Result of one scheduling attempt.
 enum Attempt<'p> {
     /// The pod fits on a node.
-    Found(Choice<'p>),
+    Found(NodeChoice<'p>),
     Pending(Pending),
     /// An allocated claim that prevents scheduling was deallocated, and the pod is tried again.
     Deallocate(ClaimIndex),
@@ -37,12 +37,12 @@ enum Attempt<'p> {
 }
 
 /// The chosen node, with new allocations for the unallocated claims.
-struct Choice<'p> {
+struct NodeChoice<'p> {
     node: NodeIndex,
     allocations: Vec<(ClaimIndex, Arc<ClaimAllocation<'p>>)>,
 }
 
-/// The claims of a pod during a scheduling attempt.
+/// The claims of a pod during a scheduling attempt: which are allocated, and which the attempt must allocate.
 pub(crate) struct PodClaims<'p> {
     /// Claims that need an allocation.
     pub(crate) unallocated: Vec<(ClaimIndex, RequestedClaim<'p>)>,
@@ -301,7 +301,7 @@ impl<'p> Simulation<'_, 'p> {
         if let Some(best) = choose_node(&cycle, &feasible, &scores, &mut self.random)
             && let (Some(node), Some(allocations)) = (feasible.get(best), found.get(best))
         {
-            return Attempt::Found(Choice { node: *node, allocations: filter.with_claims(allocations) });
+            return Attempt::Found(NodeChoice { node: *node, allocations: filter.with_claims(allocations) });
         }
         let has_claims =
             filter.has_extended || !claims.unallocated.is_empty() || !claims.allocated.is_empty();
@@ -325,7 +325,7 @@ impl<'p> Simulation<'_, 'p> {
     }
 
     /// Binds a pod to the chosen node.
-    fn bind(&mut self, pod: PodIndex, choice: &Choice<'p>) {
+    fn bind(&mut self, pod: PodIndex, choice: &NodeChoice<'p>) {
         let plan = self.plan;
         let Some(entry) = plan.tables.pods.get(pod) else { return };
         let node = self.occupancy.nodes().get(choice.node).node.name;
@@ -374,7 +374,7 @@ impl<'p> Simulation<'_, 'p> {
     }
 }
 
-/// Index of a randomly chosen node among those with the highest score.
+/// Returns a random node among those with the highest score, as an index into `feasible`.
 fn choose_node(
     cycle: &Cycle<'_, '_, '_>,
     feasible: &[NodeIndex],

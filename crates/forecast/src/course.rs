@@ -167,10 +167,10 @@ impl<'a, 'p> Simulation<'a, 'p> {
                     continue;
                 }
                 if let Some(held) = stored {
-                    self.devices.change(self.cache, held, false);
+                    self.devices.set_held(self.cache, held, false);
                 }
                 if let Some(held) = &state.allocation {
-                    self.devices.change(self.cache, held, true);
+                    self.devices.set_held(self.cache, held, true);
                 }
             }
             self.hold_devices_of_deleted_pods();

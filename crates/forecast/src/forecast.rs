@@ -39,7 +39,7 @@ pub(crate) enum PodEnd {
     HeldBack,
 }
 
-/// Why a pod is not bound.
+/// Why a pod is not bound: the condition that the scheduler writes, and an explanation for reports.
 #[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct Pending {
     /// Reason and message of the PodScheduled condition, if the scheduler sets it.

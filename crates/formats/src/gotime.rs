@@ -103,7 +103,7 @@ const LAYOUT: &str = "2006-01-02T15:04:05Z07:00";
 /// Bytes of a text that messages show.
 const MAX_SHOWN_BYTES: usize = 16 << 10;
 
-/// Why a text is not a valid time.
+/// The reason why a text is not a valid RFC 3339 time.
 enum TimeError<'a> {
     /// The rest does not match an element of the layout.
     Shape { rest: &'a [u8], element: &'static str },

@@ -14,10 +14,11 @@ use tollgate_engine::policy::PolicySet;
 use tollgate_engine::rules::{Level, Origin};
 use tollgate_formats::gotime::{self, Timestamp};
 
-/// How far ahead the audit looks.
+/// The audit lists what ends within this time.
 const SOON_SECONDS: i64 = 7 * 24 * 3600;
 
-/// What ends soon, and what should have ended.
+/// Policy entries that expire soon, claims that could not be created again then, and rules that are expired or have
+/// no owner.
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Deadlines {

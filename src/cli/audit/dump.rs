@@ -22,10 +22,10 @@ use tollgate_forecast::ObjectKind;
 /// Reads the files and returns their names and texts.
 pub(in crate::cli) fn read_texts(paths: &[PathBuf]) -> Result<Vec<(String, String)>, Failure> {
     let inputs = files::collect_complete(paths)?;
-    inputs.iter().map(|input| Ok((input.name(), files::read(input, state::MAX_STATE)?))).collect()
+    inputs.iter().map(|input| Ok((input.name(), files::read(input, state::MAX_DUMP_BYTES)?))).collect()
 }
 
-/// What the headers of the files say about their cluster: release and API server.
+/// Reads the release and API server that the headers of the files record.
 pub(in crate::cli) fn read_headers(texts: &[(String, String)]) -> Inventory {
     let mut inventory = Inventory::default();
     for (_, text) in texts {
@@ -60,7 +60,7 @@ pub(super) fn audit(
         let is_snapshot = RecordedServer::find(text).is_some();
         let is_audited: fn(&str, &str) -> bool = if is_snapshot {
             |api_version, list| {
-                !list.strip_suffix("List").is_some_and(|kind| is_for_forecasts(api_version, kind))
+                !list.strip_suffix("List").is_some_and(|kind| is_read_only_by_forecasts(api_version, kind))
             }
         } else {
             |_, _| true
@@ -89,7 +89,7 @@ pub(super) fn audit(
             }
             for item in list::objects(document.doc.root()) {
                 let (api_version, kind) = item.api_version_and_kind();
-                if is_snapshot && is_for_forecasts(api_version, kind) {
+                if is_snapshot && is_read_only_by_forecasts(api_version, kind) {
                     continue;
                 }
                 let object = item.value();
@@ -135,7 +135,7 @@ pub(super) fn audit(
 
 /// True for the nodes and workloads of a snapshot, which has only those of their fields that forecasts read. The audit of
 /// a cluster does not list them, and the audit of its snapshot gives the same report.
-fn is_for_forecasts(api_version: &str, kind: &str) -> bool {
+fn is_read_only_by_forecasts(api_version: &str, kind: &str) -> bool {
     use ObjectKind as Kind;
     ObjectKind::of(api_version, kind).is_some_and(|kind| {
         !matches!(

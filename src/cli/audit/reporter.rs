@@ -14,7 +14,7 @@ use crate::cli::picture::{self, StateSource};
 use crate::cli::to_json;
 use crate::report::{DocumentResult, Format, Piece, Report, Statistics, Summary};
 
-/// The report while it is written.
+/// Writes the report of an audit object by object, and counts its findings.
 #[derive(Debug)]
 pub(super) struct AuditReporter {
     report: Report,
@@ -43,7 +43,7 @@ pub(super) struct AuditReporter {
     pub(super) listed: Vec<(&'static str, String, usize)>,
 }
 
-/// What the JSON report of an audit has besides that of `validate`.
+/// The keys that the JSON report of an audit has in addition to those of `validate`.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct AuditRecord<'a> {
@@ -112,7 +112,7 @@ impl AuditReporter {
         })
     }
 
-    /// Adds an object.
+    /// Adds the result of one object to the report.
     pub(super) fn add(&mut self, entry: &DocumentResult<'_>, uid: &str, console: &mut Console) {
         let mut own = Summary { files: 1, ..Summary::default() };
         own.add(entry);
@@ -189,7 +189,7 @@ impl AuditReporter {
         })
     }
 
-    /// `412 objects: 3 invalid, 2 with warnings, 407 valid`
+    /// Returns the summary of the audit: `412 objects: 3 invalid, 2 with warnings, 407 valid`.
     fn summary_line(&self) -> String {
         // The releases are in the first line on stderr.
         Report { profiles: Vec::new(), ..self.report.clone() }.summary(&self.summary)

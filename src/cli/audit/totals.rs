@@ -8,7 +8,7 @@ use crate::cli::table;
 use crate::report::DocumentResult;
 use tollgate_engine::rules::Level;
 
-/// Counts of findings.
+/// Numbers of findings, and of objects that have them.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug, Serialize)]
 pub(super) struct Count {
     pub(super) denied: usize,

@@ -102,7 +102,7 @@ fn cells(kind: &str, version: &str, row: &Row) -> Vec<String> {
     cells
 }
 
-/// The table for programs.
+/// Returns the table of results as JSON.
 pub(super) fn json(header: &ReportHeader, result: &RunResult) -> Json {
     let rows = result.agreement.rows.iter();
     let rows = rows.map(|((kind, version), row)| json_row(Some((kind.name(), version.name())), row));
@@ -140,7 +140,7 @@ fn json_row(of: Option<(&str, &str)>, row: &Row) -> Json {
     }
 }
 
-/// A case on which the two differ.
+/// A case on which the verdicts of Tollgate and the API server differ.
 pub(super) struct Differing<'d> {
     pub(super) case: &'d Case,
     pub(super) answer: &'d Answer,

@@ -9,7 +9,7 @@ use tollgate_api::profile::Profile;
 use tollgate_drain::{DrainRequest, PlanInput};
 use tollgate_forecast::{Settings, State};
 
-/// How the forecasts of a plan are played.
+/// Settings for the forecasts that a plan is based on.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PlanOptions {
     pub(super) profile: &'static Profile,
@@ -17,7 +17,8 @@ pub(super) struct PlanOptions {
     pub(super) samples: NonZeroU32,
 }
 
-/// Makes the plan for a request. `incomplete` is what the state lacks: then every outcome is unknown.
+/// Makes the plan for a request. `incomplete` names the kinds of objects that the state lacks; if there are any,
+/// every outcome is unknown.
 pub(super) fn plan_for(
     request: &DrainRequest,
     state: &State<'_>,

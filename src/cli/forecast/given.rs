@@ -28,7 +28,7 @@ use tollgate_formats::sanitize;
 /// access in a namespace that the state does not contain would count as refused.
 const RULES: &str = "upstream,decoding,strict,admin-access-unchecked";
 
-/// The kinds that a forecast applies.
+/// The kinds of objects that `tollgate forecast` can apply.
 const APPLIED_KINDS: [ObjectKind; 11] = [
     ObjectKind::DeviceTaintRule,
     ObjectKind::ResourceSlice,
@@ -46,15 +46,15 @@ const APPLIED_KINDS: [ObjectKind; 11] = [
 /// Kinds whose pods are made when an object is new. How a change rolls out is not modelled.
 const WORKLOAD_KINDS: [ObjectKind; 3] = [ObjectKind::Deployment, ObjectKind::StatefulSet, ObjectKind::Job];
 
-/// The texts of the given files, each with its name.
+/// The texts of the files and folders on the command line, each with its name.
 #[derive(Debug)]
 pub(super) struct GivenTexts(Vec<(String, String)>);
 
-/// The documents of the given files, each with the name of its file.
+/// The documents of the files on the command line, each with the name of its file.
 #[derive(Debug)]
 pub(super) struct GivenDocuments<'t>(Vec<(&'t str, Document<'t>)>);
 
-/// An object as it was given.
+/// An object of a file on the command line.
 #[derive(Debug)]
 pub(super) struct GivenObject<'d> {
     file: &'d str,
@@ -80,7 +80,7 @@ pub(super) struct RefusedObject {
     pub(super) reasons: Vec<Refusal>,
 }
 
-/// Why the API server refuses an object.
+/// The reason why the API server would refuse an object.
 #[derive(Debug)]
 pub(super) struct Refusal {
     /// The rule that says so; `None` for what no rule checks.
@@ -105,7 +105,7 @@ impl Refusal {
 /// Namespaces that every cluster has.
 const BUILT_IN_NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
 
-/// What the API server makes of the given objects.
+/// The objects that the API server would store, and those that it would refuse.
 #[derive(Default, Debug)]
 pub(super) struct Admission {
     /// The objects as they are stored, as JSON, in the order given.
@@ -176,7 +176,8 @@ impl GivenDocuments<'_> {
 }
 
 impl Admission {
-    /// Checks the objects, each with the name of its file, one after the other.
+    /// Checks the objects one after the other, each with the name of its file, as if they were applied in that
+    /// order.
     pub(super) fn of(
         given: &[(&str, Value<'_>)],
         state: &State<'_>,

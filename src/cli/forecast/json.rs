@@ -19,7 +19,7 @@ pub(super) fn forecast_record(report: &ForecastReport) -> Json {
     }
 }
 
-/// How many pods have each outcome.
+/// Returns the number of pods for each outcome.
 pub(in crate::cli) fn totals_record(totals: Totals) -> Json {
     record! {
         "fits": totals.fits,

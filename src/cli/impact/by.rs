@@ -28,7 +28,7 @@ impl GroupBy {
     }
 }
 
-/// What the pods of a group have in common.
+/// The namespace, workload or node that the pods of a group share.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum GroupKey<'a> {
     Namespace(&'a str),
@@ -70,7 +70,7 @@ impl OutcomeCounts {
     }
 }
 
-/// The groups of an impact, those with the most evicted pods first.
+/// The pods of an impact in groups, those with the most evicted pods first.
 #[derive(Debug)]
 pub(super) struct Groups<'a> {
     by: GroupBy,

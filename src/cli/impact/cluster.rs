@@ -60,7 +60,7 @@ impl Arguments {
         Ok(false)
     }
 
-    /// Prints what is missing from the dump and returns it as messages.
+    /// Prints a note for each kind of object that the dump lacks, and returns the notes.
     pub(super) fn check_completeness(
         &self,
         omissions: DumpOmissions,
@@ -71,7 +71,7 @@ impl Arguments {
     }
 }
 
-/// The state of the cluster, what is missing from it, and the profiles to check against.
+/// The state of the cluster, the kinds of objects that it lacks, and the profiles to check against.
 pub(super) struct ClusterInput {
     pub(super) snapshot: Snapshot,
     /// What is missing.
@@ -87,7 +87,7 @@ pub(super) struct ClusterInput {
     pub(super) source: StateSource,
 }
 
-/// Reads the running cluster.
+/// Reads the state from the running cluster.
 #[cfg(feature = "cluster")]
 fn read_live(
     arguments: &Arguments,

@@ -11,7 +11,7 @@ use tollgate_document::doc::{self, Doc, Value};
 use tollgate_forecast::{Forecast, ObjectKind, State};
 use tollgate_formats::gotime::Timestamp;
 
-/// What becomes of the pods that changes evict.
+/// A forecast of where the evicted pods go.
 #[derive(Debug)]
 pub(super) struct Elsewhere {
     pub(super) forecast: Forecast,
@@ -48,7 +48,8 @@ impl Elsewhere {
         Some(Elsewhere { forecast, missing })
     }
 
-    /// `of 8 evicted pods 6 fit elsewhere, 2 stay Pending`; `None` if no pod is evicted.
+    /// Returns the outcomes of the evicted pods in one sentence: `of 8 evicted pods 6 fit elsewhere, 2 stay
+    /// Pending`; `None` if no pod is evicted.
     pub(super) fn sentence(&self) -> Option<String> {
         let sentence = summary_of_evicted(&self.forecast)?;
         let why =
@@ -56,14 +57,14 @@ impl Elsewhere {
         Some(sentence + &why)
     }
 
-    /// The limit of pending pods, checked.
-    pub(super) fn check(&self, limits: &Limits) -> CheckedLimits {
+    /// Compares the number of pods that stay Pending with the limit of `--max pending=N`.
+    pub(super) fn check_pending_limit(&self, limits: &Limits) -> CheckedLimits {
         limits.check_pending(&self.forecast)
     }
 }
 
 impl ImpactReporter<'_> {
-    /// Where the pods go that changes evict together.
+    /// Simulates where the pods go that these changes evict together.
     pub(super) fn elsewhere(
         &self,
         changes: &[&str],
@@ -77,7 +78,8 @@ impl ImpactReporter<'_> {
         Elsewhere::of(changes, self.state, (profile, at), &omissions, assume_complete)
     }
 
-    /// The devices of each class before and after changes, for a page; `None` if it is not known where pods go.
+    /// Returns the devices of each class before and after the changes, for an HTML page; `None` if it is not known
+    /// where pods go.
     pub(super) fn capacity(
         &self,
         changes: &[&str],
@@ -98,7 +100,7 @@ impl ImpactReporter<'_> {
             self.console.error(&format!("{who}: cannot check --max pending: {why}"));
             return;
         };
-        let checked = elsewhere.check(limits);
+        let checked = elsewhere.check_pending_limit(limits);
         self.tally.denied += checked.excesses.len();
         self.tally.unreadable += checked.undecided.len();
         for message in checked.excesses.iter().chain(&checked.undecided) {

@@ -6,11 +6,11 @@ use super::format_time;
 use tollgate_engine::impact::{Impact, PodOutcome};
 use tollgate_formats::gotime::Timestamp;
 
-/// With fewer evictions the table is enough.
+/// With fewer evictions, no histogram is drawn, because the table of pods is enough.
 const MIN_EVICTIONS: usize = 20;
-/// Most bars.
+/// Maximum number of bars of a histogram.
 const MAX_BARS: usize = 12;
-/// Characters of the longest bar.
+/// Maximum length of a bar in characters.
 const WIDTH: usize = 40;
 
 /// The histogram of evictions over time; empty if there are so few that the table is enough. `hedge` precedes each

@@ -9,7 +9,7 @@ use crate::report::record::{Json, list, record};
 use tollgate_engine::impact::{EVICTION_IN_PROGRESS, Impact, Partition, PodImpact, PodOutcome};
 use tollgate_formats::gotime::Timestamp;
 
-/// Most partitions that are listed.
+/// Maximum number of partitions that are listed.
 const MAX_PARTITIONS: usize = 100;
 
 /// The record of a rule. `incomplete` is what the dump does not contain, or what could not be listed in the cluster.

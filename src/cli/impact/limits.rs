@@ -8,7 +8,7 @@ use crate::cli::limit_list::LimitList;
 use tollgate_forecast::Forecast;
 use tollgate_formats::count::counted;
 
-/// The size of an impact.
+/// The numbers of an impact that `--max` can limit.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Extent {
     pub(super) devices: usize,
@@ -44,7 +44,7 @@ impl Extent {
     }
 }
 
-/// What can be limited.
+/// The names that `--max` accepts for an impact.
 const NAMES: [&str; 4] = ["devices", "pods", "namespaces", "pending"];
 
 /// Limits on the impact of a rule.
@@ -62,7 +62,7 @@ impl Limits {
         self.0.get("pending").is_some()
     }
 
-    /// Checks the limit of pending pods.
+    /// Compares the number of pods that stay Pending in the forecast with the limit of `--max pending=N`.
     pub(super) fn check_pending(&self, forecast: &Forecast) -> CheckedLimits {
         check_pending(&self.0, forecast)
     }

@@ -9,7 +9,7 @@ use super::{Arguments, denials, patch, print_denials, replacement};
 use crate::cli::console::Console;
 use crate::cli::outcome::{Failure, Tally};
 use crate::cli::shared::ReportOutput;
-use crate::cli::state::{Inventory, MAX_STATE};
+use crate::cli::state::{Inventory, MAX_DUMP_BYTES};
 use crate::files::{self, Input};
 use tollgate_api::profile;
 use tollgate_document::doc::Value;
@@ -17,7 +17,7 @@ use tollgate_document::source::list::ListedObject;
 use tollgate_document::source::{Document, Lines, documents, list};
 use tollgate_formats::sanitize;
 
-/// The result for objects of other APIs.
+/// How many objects of other APIs were reported, how many other objects remain, and the counts for the exit code.
 #[derive(Debug, Default)]
 pub(super) struct OtherApiReport {
     /// Counts for the exit code.
@@ -28,7 +28,7 @@ pub(super) struct OtherApiReport {
     pub(super) remaining: usize,
 }
 
-/// The other APIs.
+/// An API other than DeviceTaintRules and ResourceSlices whose objects can evict pods.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum OtherApi {
     Patch,
@@ -130,7 +130,7 @@ impl InputTexts {
     fn read(paths: &[PathBuf], is_selected: impl Fn(&Input) -> bool) -> Result<InputTexts, Failure> {
         let inputs = files::collect_complete(paths)?;
         let selected = inputs.iter().filter(|input| is_selected(input));
-        let texts = selected.map(|input| Ok((input.name(), files::read(input, MAX_STATE)?)));
+        let texts = selected.map(|input| Ok((input.name(), files::read(input, MAX_DUMP_BYTES)?)));
         texts.collect::<Result<_, Failure>>().map(InputTexts)
     }
 

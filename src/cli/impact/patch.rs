@@ -21,7 +21,7 @@ use tollgate_formats::count::counted;
 use tollgate_formats::gotime;
 use tollgate_formats::sanitize::line;
 
-/// What a patch is assessed with.
+/// The state, release and time with which a ResourceSlicePatch is assessed.
 #[derive(Clone, Copy)]
 pub(super) struct PatchContext<'a> {
     pub(super) state: &'a [Value<'a>],

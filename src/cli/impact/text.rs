@@ -131,7 +131,7 @@ pub(super) fn render(assessment: &Assessment<'_>, limit: Option<usize>, is_compl
     out
 }
 
-/// The words before numbers that are not exact, such as `at most `.
+/// The words before numbers that are bounds or estimates, such as `at most `.
 #[derive(Clone, Copy)]
 struct Hedge {
     /// Before the first number of a line.
@@ -151,8 +151,8 @@ impl Hedge {
     }
 }
 
-/// `total: 3 of 7 pods evicted in 2 namespaces: 1 now, 2 later (the last at …); 2 tolerate the taint, 2 are not
-/// affected`
+/// Returns the totals: `total: 3 of 7 pods evicted in 2 namespaces: 1 now, 2 later (the last at …); 2 tolerate the
+/// taint, 2 are not affected`.
 fn total_line(assessment: &Assessment<'_>, is_complete: bool, Hedge { first, each }: Hedge) -> String {
     let impact = &assessment.impact;
     let of = |wanted: fn(PodOutcome) -> bool| impact.pods.iter().filter(|pod| wanted(pod.outcome)).count();

@@ -12,10 +12,10 @@ use crate::report::{self, DocumentResult, LocatedFinding};
 use tollgate_document::source::{InputError, Lines, TextFix};
 use tollgate_engine::rules::{Level, RuleId, Tag};
 
-/// Diagnostics of a document at most: more cannot be read, and the editor has to draw them all.
+/// Maximum number of diagnostics of a document. The editor has to draw all of them.
 pub(super) const MAX_PROBLEMS: usize = 1000;
 
-/// The code of what cannot be read, as in reports.
+/// Code of the diagnostic for text that cannot be parsed, as in reports.
 const UNREADABLE: &str = "unreadable";
 
 /// Severity of a diagnostic, with the numbers of the protocol.

@@ -21,7 +21,7 @@ pub(super) enum Shape {
     Policy(policy::Ty),
 }
 
-/// A field that may be written.
+/// A field that may be written in the container at the cursor, with its type and meaning.
 pub(super) struct FieldRow {
     pub(super) name: &'static str,
     pub(super) meaning: &'static str,
@@ -32,7 +32,7 @@ pub(super) struct FieldRow {
     pub(super) ty: String,
 }
 
-/// The profiles, and what follows from them.
+/// The field names and values that the selected profiles accept.
 pub(super) struct Vocabulary<'a> {
     pub(super) profiles: &'a [&'static Profile],
 }
@@ -63,7 +63,7 @@ impl Vocabulary<'_> {
         steps.into_iter().try_fold(shape, |shape, step| self.step(shape, step))
     }
 
-    /// The type to which a step leads from another one; `None` if it is unknown.
+    /// Returns the type of a member or item of a type; `None` if it is unknown.
     pub(super) fn step(&self, shape: Shape, step: Step<'_>) -> Option<Shape> {
         match (shape, step) {
             (Shape::Api(schema::Ty::Struct(ty) | schema::Ty::StringOr(ty)), Step::Key(key)) => {
@@ -129,7 +129,7 @@ impl Vocabulary<'_> {
         }
     }
 
-    /// The words that a value of this type may be, with their meanings; empty if it may be anything.
+    /// Returns the values that a field of this type accepts, with their meanings; empty if it accepts any value.
     pub(super) fn words(&self, shape: Shape) -> Vec<(&'static str, &'static str)> {
         match shape {
             Shape::Api(schema::Ty::Named(name) | schema::Ty::CoreNamed(name)) => {
@@ -198,7 +198,7 @@ fn is_container(shape: Shape) -> bool {
     }
 }
 
-/// The type in a few words, such as `list of DeviceToleration`.
+/// Returns the type in a few words, such as `list of DeviceToleration`.
 fn type_name(shape: Shape) -> String {
     let name = match shape {
         Shape::Api(ty) => match ty {

@@ -117,7 +117,7 @@ impl CarriedFiles {
         loaded.map(drop)
     }
 
-    /// The folder in the container.
+    /// Returns the folder in the container where the ConfigMap is mounted.
     fn folder(&self) -> String {
         format!("/{}", self.volume)
     }

@@ -18,7 +18,7 @@ const MAX_RUNNING: usize = 2;
 const MAX_STDOUT: usize = 64 << 20;
 const MAX_STDERR: usize = 256 << 10;
 
-/// What runs commands.
+/// Runs the commands of tools as processes, within a timeout.
 pub(super) struct Runner {
     program: PathBuf,
     timeout: Duration,
@@ -73,7 +73,7 @@ impl Runner {
     }
 }
 
-/// Reads a stream to its end, and true; or its first bytes, and false. Of a longer stream the rest is not read.
+/// Reads a stream up to `limit` bytes. Returns the bytes, and false if the stream is longer.
 async fn read(stream: Option<impl AsyncRead + Unpin>, limit: usize) -> std::io::Result<(String, bool)> {
     let mut bytes = Vec::new();
     let Some(stream) = stream else { return Ok((String::new(), true)) };

@@ -84,7 +84,7 @@ enum Output {
     Json,
 }
 
-/// The answer, as JSON.
+/// The result of `policy check` for `-o json`.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Answer {
@@ -97,7 +97,7 @@ struct Answer {
     policies: Vec<Listed>,
 }
 
-/// The verdict on the toleration.
+/// The verdict of the policies on the toleration that was asked for.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Toleration {
@@ -302,7 +302,7 @@ impl Check {
         Ok((Vec::new(), None))
     }
 
-    /// What the policies say about a claim with this toleration.
+    /// Checks a new claim with this toleration against the policies.
     fn verdict(
         &self,
         toleration: &TolerationArg,
@@ -381,7 +381,7 @@ impl Check {
         Ok(())
     }
 
-    /// Prints the entries that apply.
+    /// Prints the allow and deny entries that apply in the namespace.
     fn write_list(&self, answer: &Answer, console: &mut Console) -> Result<(), Failure> {
         if answer.policies.is_empty() {
             writeln!(console, "no policy restricts tolerations in namespace {}", self.namespace)?;

@@ -61,7 +61,7 @@ Exit codes:
   3  a policy, dump or cluster could not be read
   4  internal error";
 
-/// An effect that fails a run.
+/// The value of `--fail-on`: the effect of a policy change that makes the exit code 1.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
 enum FailOnEffect {
     /// Some requests are newly allowed

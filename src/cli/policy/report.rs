@@ -14,7 +14,7 @@ use crate::cli::outcome::Failure;
 use tollgate_engine::policy::{ChangeKind, Difference, FieldChange, PolicyChange, PolicyDiff};
 use tollgate_formats::sanitize;
 
-/// Stored objects that text and Markdown list.
+/// Maximum number of stored objects that text and Markdown list.
 const MAX_OBJECTS: usize = 20;
 
 /// How a comparison is printed.
@@ -28,7 +28,7 @@ pub(super) enum Output {
     Markdown,
 }
 
-/// A comparison, as JSON.
+/// The result of `policy diff` for `-o json`.
 #[derive(Debug, Serialize)]
 pub(super) struct DiffReport<'d> {
     version: &'static str,
@@ -122,7 +122,8 @@ impl<'d> Requests<'d> {
         }
     }
 
-    /// `denied → allowed: toleration {…}, in namespaces such as ml-x, from 2027-01-01T00:00:00Z`
+    /// Returns the difference on one line: `denied → allowed: toleration {…}, in namespaces such as ml-x, from
+    /// 2027-01-01T00:00:00Z`.
     fn text(&self) -> String {
         let mut text = format!("{} → {}: {}", self.before, self.after, self.what);
         if !self.namespaces.is_empty() {
@@ -142,7 +143,7 @@ impl<'d> Requests<'d> {
     }
 }
 
-/// Prints a comparison.
+/// Prints the comparison of two policy sets.
 pub(super) fn write(report: &DiffReport<'_>, output: Output, console: &mut Console) -> Result<(), Failure> {
     match output {
         Output::Text => write_text(report, console),
@@ -226,7 +227,7 @@ fn markdown_cell(text: &str) -> String {
     escaped.replace('*', "\\*").replace('`', "\\`")
 }
 
-/// `2 policies change: wider`
+/// Returns the result of the comparison: `2 policies change: wider`.
 fn summary(report: &DiffReport<'_>) -> String {
     match report.changes.len() {
         0 if report.effect == "none" => "no policy changes".to_owned(),
@@ -241,7 +242,7 @@ fn object_text(object: &ChangedObject) -> String {
     format!("{}: {} → {}{policies}", object.title(), object.before, object.after)
 }
 
-/// `2 of 40 stored objects get another verdict`
+/// Returns the number of affected objects: `2 of 40 stored objects get another verdict`.
 fn objects_summary(objects: &StoredObjects) -> String {
     let (changed, checked) = (objects.changed.len(), objects.checked);
     let verb = if changed == 1 { "gets" } else { "get" };

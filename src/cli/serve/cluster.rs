@@ -58,7 +58,7 @@ enum WatchScope {
     Nothing,
 }
 
-/// A cluster and its watched state.
+/// The cluster that the server watches: its client, state and policies.
 #[derive(Debug)]
 pub(super) struct OpenedCluster {
     cluster: Cluster,
@@ -83,7 +83,7 @@ impl OpenedCluster {
     }
 }
 
-/// Where the profiles come from.
+/// Where the webhook gets the profiles to check against.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum ProfileSource {
     /// From `--kubernetes`.
@@ -139,7 +139,8 @@ impl ClusterArgs {
         Ok(Some(OpenedCluster { cluster, labels_bytes, state, policies }))
     }
 
-    /// Where the profiles come from: the API server, if a cluster is used and flags name none, else the flags.
+    /// Returns where the profiles come from: from the API server if a cluster is used and no flag names a profile,
+    /// otherwise from the flags.
     pub(super) fn profile_source(&self, release: &ReleaseArgs) -> ProfileSource {
         let is_asked = self.cluster != WatchScope::Nothing || release.asks_cluster();
         if is_asked && !release.has_explicit_profiles() {
@@ -205,7 +206,7 @@ impl ClusterArgs {
     }
 }
 
-/// Namespace labels from a watched cluster.
+/// A source of namespace labels that reads them from a watched cluster.
 #[derive(Debug)]
 struct WatchedNamespaces(NamespaceWatch);
 

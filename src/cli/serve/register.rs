@@ -74,7 +74,7 @@ pub(super) struct RegisterArgs {
     register_delay: Duration,
 }
 
-/// How the API server reaches the webhook.
+/// How the API server reaches the webhook: through a Service or a URL.
 #[derive(Clone, PartialEq, Eq, Debug)]
 enum RegisterTarget {
     Service,
@@ -105,7 +105,7 @@ impl RegisterArgs {
         self.register.is_some()
     }
 
-    /// Where the API server reaches the webhook; `None` without `--register`.
+    /// Returns the address at which the API server reaches the webhook; `None` without `--register`.
     fn destination(&self) -> Option<Destination> {
         let url = match self.register.as_ref()? {
             RegisterTarget::Service => None,
@@ -179,7 +179,7 @@ impl RegisterArgs {
     }
 }
 
-/// Whether the registration was ever settled, and its status.
+/// Returns whether the webhook configuration was ever registered successfully, and the status of its registration.
 fn component_status(status: &SharedStatus, configuration: &'static str) -> (bool, ComponentStatus) {
     let state = status.get();
     let label = Some(("configuration", configuration));

@@ -11,9 +11,9 @@ use crate::server::{BackgroundTask, ComponentStatus, EngineHandle, MetricSample}
 use tollgate_api::conform::suggest::and_list;
 use tollgate_api::profile::{ApiKind, GateChoice, Profile, ProfileMatch, Version};
 
-/// What was said last of the release and of the gates.
+/// The last status lines about the release and the feature gates of the API server.
 #[derive(Clone, Default, Debug)]
-struct Reported {
+struct StatusLines {
     release: Line,
     gates: Line,
     are_gates_known: bool,
@@ -33,7 +33,7 @@ pub(super) fn follow_server(
     engine_handle: EngineHandle,
     choice: Option<GateChoice>,
 ) -> [BackgroundTask; 2] {
-    let known: Arc<Mutex<Option<Reported>>> = Arc::default();
+    let known: Arc<Mutex<Option<StatusLines>>> = Arc::default();
     let reported = known.clone();
     cluster.follow_server(move |info| {
         let report = use_profile_of(info, choice.as_ref(), &engine_handle);
@@ -69,7 +69,11 @@ pub(super) fn follow_server(
 }
 
 /// Makes the engine use the profile of the API server; keeps the default one if its release is unknown.
-fn use_profile_of(info: &ServerInfo, choice: Option<&GateChoice>, engine_handle: &EngineHandle) -> Reported {
+fn use_profile_of(
+    info: &ServerInfo,
+    choice: Option<&GateChoice>,
+    engine_handle: &EngineHandle,
+) -> StatusLines {
     let reported = &info.release;
     let Some((of_release, fit)) = reported.profile() else {
         tracing::warn!(%reported, "the API server does not report a known release; checking against the default \
@@ -82,7 +86,7 @@ fn use_profile_of(info: &ServerInfo, choice: Option<&GateChoice>, engine_handle:
             message: "not used: the release of the API server is not known".to_owned(),
             degraded: false,
         };
-        return Reported { release: Line { message, degraded: false }, gates, are_gates_known: false };
+        return StatusLines { release: Line { message, degraded: false }, gates, are_gates_known: false };
     };
     let profile = of_release.behind_server(&info.live, choice).unwrap_or_else(|error| {
         tracing::warn!(%reported, "--feature-gates is ignored: {error}");
@@ -90,7 +94,7 @@ fn use_profile_of(info: &ServerInfo, choice: Option<&GateChoice>, engine_handle:
     });
     engine_handle.customize(move |engine| engine.profiles = vec![profile]);
     let (gates, are_gates_known) = gates_line(info, profile, choice);
-    Reported { release: release_line(info, profile, fit), gates, are_gates_known }
+    StatusLines { release: release_line(info, profile, fit), gates, are_gates_known }
 }
 
 fn release_line(info: &ServerInfo, profile: &Profile, fit: ProfileMatch) -> Line {
@@ -106,7 +110,7 @@ fn release_line(info: &ServerInfo, profile: &Profile, fit: ProfileMatch) -> Line
     Line { message: format!("{message}{rules}"), degraded: false }
 }
 
-/// The line about the gates, and whether they are those that the API server reports.
+/// Returns the status line about the feature gates, and whether the API server reports them.
 fn gates_line(info: &ServerInfo, profile: &Profile, choice: Option<&GateChoice>) -> (Line, bool) {
     let gates = profile.describe_gates();
     let from = if choice.is_some() { "set by --feature-gates" } else { "read from the API server" };

@@ -59,7 +59,7 @@ pub(in super::super) struct PolicyArgs {
     root: Option<PathBuf>,
 }
 
-/// Which rules run when `--rules` is not given.
+/// The rules that run if `--rules` is not given.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in super::super) enum DefaultRules {
     /// All: a file says what its author meant.
@@ -70,7 +70,7 @@ pub(in super::super) enum DefaultRules {
     Stored,
 }
 
-/// What a configuration file says where the command line says nothing.
+/// Settings of a configuration file, which apply where no flag is given.
 #[derive(Default, Debug)]
 pub(in super::super) struct FileDefaults {
     pub(in super::super) kubernetes: Vec<ProfileArg>,
@@ -82,12 +82,12 @@ pub(in super::super) struct FileDefaults {
 }
 
 impl PolicyArgs {
-    /// Loads the policies.
+    /// Loads the policies of `--policy`.
     pub(in super::super) fn load(&self) -> Result<Arc<PolicySet>, Failure> {
         self.load_with(&[])
     }
 
-    /// Loads the policies, and those that are custom resources.
+    /// Loads the policies of `--policy` together with policies that are custom resources.
     pub(in super::super) fn load_with(
         &self,
         resources: &[PolicyResource],

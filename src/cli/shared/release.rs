@@ -71,7 +71,8 @@ impl ServerArgs {
         self.context.profile(self.gate_choice())
     }
 
-    /// The profiles of some arguments, without duplicates. Asks the API server if one of them is its release.
+    /// Returns the profiles of these arguments, without duplicates. If one of them is `cluster`, asks the API
+    /// server for its release.
     pub(in super::super) fn profiles(&self, asked: &[ProfileArg]) -> Result<Vec<&'static Profile>, Failure> {
         self.resolve(asked, ServerArgs::cluster_profile)
     }
@@ -127,7 +128,8 @@ impl ReleaseArgs {
         self.profile_args().iter().any(|profile| matches!(profile, ProfileArg::Cluster))
     }
 
-    /// The profiles of `--kubernetes`; without it, that of `--context` or the default one.
+    /// Returns the arguments of `--kubernetes`; without the flag, the release of the `--context` cluster or the
+    /// default release.
     pub(in super::super) fn profile_args(&self) -> &[ProfileArg] {
         match self.kubernetes.as_slice() {
             [] if self.server.context.is_named() => &[ProfileArg::Cluster],
@@ -141,12 +143,13 @@ impl ReleaseArgs {
         self.server.gate_choice()
     }
 
-    /// `kubectl`, with the flags that make it use the same cluster.
+    /// Returns `kubectl` with the flags that make it use the same cluster.
     pub(in super::super) fn kubectl(&self) -> String {
         self.server.context.kubectl()
     }
 
-    /// The selected profiles, without duplicates. Asks the API server if one of them is its release.
+    /// Returns the selected profiles, without duplicates. If one of them is `cluster`, asks the API server for its
+    /// release.
     pub(in super::super) fn profiles(&self) -> Result<Vec<&'static Profile>, Failure> {
         self.server.profiles(self.profile_args())
     }

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 #[cfg(feature = "ui")]
 use super::OwnedObjects;
-use super::{Inventory, KUBECTL_FOR_FORECASTS, MAX_STATE};
+use super::{Inventory, KUBECTL_FOR_FORECASTS, MAX_DUMP_BYTES};
 use crate::cli::outcome::Failure;
 use crate::files::{self, Input};
 use tollgate_api::conform::{Schema, conform};
@@ -30,7 +30,7 @@ use tollgate_formats::sanitize;
 #[derive(Debug)]
 pub(in crate::cli) struct StateTexts(Vec<(String, String)>);
 
-/// The objects of a cluster, in memory. [`StateObjects::state`] borrows from it.
+/// Owns the objects of a cluster, from which [`StateObjects::state`] borrows.
 #[derive(Debug)]
 pub(in crate::cli) struct StateObjects<'t> {
     /// The documents of a dump.
@@ -53,7 +53,7 @@ impl StateTexts {
     /// Reads the files, folders or stdin of `--state`.
     pub(in crate::cli) fn read(paths: &[PathBuf]) -> Result<StateTexts, Failure> {
         let inputs = files::collect_complete(paths)?;
-        let read = |input: &Input| Ok((input.name(), files::read(input, MAX_STATE)?));
+        let read = |input: &Input| Ok((input.name(), files::read(input, MAX_DUMP_BYTES)?));
         inputs.iter().map(read).collect::<Result<_, Failure>>().map(StateTexts)
     }
 
@@ -109,7 +109,7 @@ impl<'t> StateObjects<'t> {
         Ok(())
     }
 
-    /// The objects by kind.
+    /// Returns the objects by kind, as forecasts read them.
     pub(in crate::cli) fn state(&self) -> State<'_> {
         let mut state = State::default();
         for document in &self.documents {
@@ -192,7 +192,7 @@ fn check_object(item: &ListedObject<'_>) -> Result<Option<ObjectKind>, (FieldPat
 /// Fields that no forecast reads.
 static UNREAD_FIELDS: NameSet = NameSet::of(&["annotations", "config", "managedFields"]);
 
-/// Checks that an object of that type decodes, and has the names by which others refer to it.
+/// Checks that an object decodes as that type, and has a name and, if its kind requires it, a namespace.
 fn check_as(
     api_version: &str,
     kind: &str,

@@ -17,11 +17,11 @@ use crate::report::Piece;
 use tollgate_formats::count::counted;
 use tollgate_formats::sanitize;
 
-/// Findings shown of one folder.
+/// Maximum number of findings shown of one folder.
 const MAX_IN_FOLDER: usize = 20;
-/// Findings shown of all folders with the same parent that have few each.
+/// Maximum number of findings shown of all folders with the same parent that have at most [`MAX_IN_FOLDER`] each.
 const MAX_SIDE_BY_SIDE: usize = 100;
-/// Folders named at the end.
+/// Maximum number of folded folders that are named at the end.
 const MAX_NAMED: usize = 5;
 
 /// The number of shown and omitted findings, by folder.

@@ -13,7 +13,7 @@ use tollgate_document::doc::Value;
 use tollgate_document::source::documents;
 
 /// Largest kustomization that is read for its patches.
-pub(super) const MAX_KUSTOMIZATION: u64 = 1 << 20;
+pub(super) const MAX_KUSTOMIZATION_BYTES: u64 = 1 << 20;
 
 /// Charts and patches of a repository. Paths are absolute and have no `.` or `..`.
 #[derive(Debug, Default)]
@@ -54,7 +54,7 @@ impl Layout {
     }
 }
 
-/// Files that kustomizations name.
+/// Files that kustomizations name as patches or resources.
 #[derive(Default)]
 struct NamedFiles {
     patches: HashSet<PathBuf>,
@@ -64,7 +64,7 @@ struct NamedFiles {
 impl NamedFiles {
     /// Adds the patches and resources that a kustomization names; nothing if it cannot be read.
     fn add_kustomization(&mut self, path: &Path) {
-        let Ok(text) = files::read(&Input::File(path.to_owned()), MAX_KUSTOMIZATION) else { return };
+        let Ok(text) = files::read(&Input::File(path.to_owned()), MAX_KUSTOMIZATION_BYTES) else { return };
         let Some(folder) = path.parent() else { return };
         for document in documents(&text).flatten() {
             let root = document.doc.root();

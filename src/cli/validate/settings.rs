@@ -10,7 +10,7 @@ use super::super::levels::LevelArgs;
 use super::super::outcome::Failure;
 use super::super::shared::{EngineArgs, FailOn};
 use super::check::WorkItem;
-use crate::config::{Baseline, MAX_BASELINE, Override};
+use crate::config::{Baseline, MAX_BASELINE_BYTES, Override};
 use crate::files::{self, Input};
 use tollgate_engine::impact::Snapshot;
 
@@ -35,7 +35,7 @@ impl LoadedBaseline {
         if std::fs::metadata(path).is_ok_and(|meta| !meta.is_file()) {
             return Err(Failure::Input(format!("{name}: not a regular file")));
         }
-        let text = files::read_text(path, MAX_BASELINE)?;
+        let text = files::read_text(path, MAX_BASELINE_BYTES)?;
         let known = Baseline::read(&name, &text).map_err(|errors| {
             let first = errors.first().map(ToString::to_string).unwrap_or_default();
             let others = match errors.len() {

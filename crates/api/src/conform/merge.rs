@@ -18,7 +18,8 @@ pub(super) fn merged_copy(value: Value<'_>, schema: Schema) -> Doc<'_> {
     out.finish()
 }
 
-/// Writes what is left after decoding `values` one after another into one struct.
+/// Writes the struct that results from decoding `values` into it one after the other, as Go does for duplicate
+/// keys.
 fn write_struct(out: &mut Builder<'_>, ty: &'static StructTy, values: &[Value<'_>], schema: Schema) {
     let span = values.last().map_or(Span::default(), |value| value.span());
     out.open(ValueKind::Object, span);
@@ -43,7 +44,7 @@ fn write_struct(out: &mut Builder<'_>, ty: &'static StructTy, values: &[Value<'_
 fn copy_unknown(out: &mut Builder<'_>, ty: &'static StructTy, values: &[Value<'_>], schema: Schema) {
     let unknown = |key: &str| ty.field(key, schema.fields).is_none();
     let members = values.iter().flat_map(|value| value.members()).filter(|(key, _)| unknown(key.text()));
-    each_last(members, |key, member| {
+    for_last_of_each_key(members, |key, member| {
         out.copy(key);
         out.copy(member);
     });
@@ -51,7 +52,7 @@ fn copy_unknown(out: &mut Builder<'_>, ty: &'static StructTy, values: &[Value<'_
 
 /// Calls `write` with the last member of each name, in the order of the document. Only names are remembered:
 /// there may be a million members.
-fn each_last<'d>(
+fn for_last_of_each_key<'d>(
     members: impl Iterator<Item = (Value<'d>, Value<'d>)> + Clone,
     mut write: impl FnMut(Value<'d>, Value<'d>),
 ) {
@@ -63,7 +64,7 @@ fn each_last<'d>(
     }
 }
 
-/// Writes what is left after decoding `given` one after another into one field.
+/// Writes the field that results from decoding `given` into it one after the other, as Go does for duplicate keys.
 fn write_field(out: &mut Builder<'_>, field: &'static Field, given: &[Value<'_>], schema: Schema) {
     write_merged(out, &field.ty, field.pointer, given, schema);
 }
@@ -103,7 +104,7 @@ fn write_merged(out: &mut Builder<'_>, ty: &'static Ty, pointer: bool, given: &[
         }
         Ty::Map { value: inner, .. } => {
             out.open(ValueKind::Object, last.span());
-            each_last(live.iter().flat_map(|map| map.members()), |key, member| {
+            for_last_of_each_key(live.iter().flat_map(|map| map.members()), |key, member| {
                 out.copy(key);
                 write_merged(out, inner, false, &[member], schema);
             });

@@ -18,7 +18,7 @@ pub(super) fn is_clean(value: Value<'_>, schema: Schema) -> bool {
     schema.root.unlisted == Unlisted::Dropped && quick.is_clean_object(value, schema.root)
 }
 
-/// The fast path for one document.
+/// Decodes one document without reporting errors, to find out quickly whether it has any.
 #[derive(Clone, Copy)]
 struct FastDecoder {
     schema: Schema,

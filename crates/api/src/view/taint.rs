@@ -47,7 +47,7 @@ impl<'d> Taint<'d> {
         (time.kind() == ValueKind::String).then(|| gotime::parse(time.text()).ok()).flatten()
     }
 
-    /// `timeAdded`, as it was written
+    /// Returns `timeAdded` as it was written.
     pub fn written_time(self) -> Value<'d> {
         self.field(3)
     }
@@ -57,17 +57,17 @@ impl<'d> Taint<'d> {
         self.fields.others
     }
 
-    /// `description` (draft r2)
+    /// Returns `description`, a field of the second draft of KEP-5055.
     pub fn description(self) -> &'d str {
         self.value.field(const { Name::of("description") }).str()
     }
 
-    /// `data` (draft r2)
+    /// Returns `data`, a field of the second draft of KEP-5055.
     pub fn data(self) -> Value<'d> {
         self.value.field(const { Name::of("data") })
     }
 
-    /// `evictionsPerSecond` (draft r2)
+    /// Returns `evictionsPerSecond`, a field of the second draft of KEP-5055.
     pub fn evictions_per_second(self) -> Option<i64> {
         self.value.field(const { Name::of("evictionsPerSecond") }).int()
     }

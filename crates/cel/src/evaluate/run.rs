@@ -14,7 +14,7 @@ use super::compare;
 use super::library::{self, Context};
 use super::loops::Scope;
 use super::meter::Meter;
-use super::plan::{AttributeId, Base, Call, Plan, StepId, StepKind};
+use super::plan::{AttributeBase, AttributeId, Call, Plan, StepId, StepKind};
 use super::value::{Evaluated, Failure, Value, error, no_such_overload};
 use crate::tree::NodeId;
 
@@ -92,7 +92,7 @@ impl<'p> Run<'p> {
 
     fn observe_attribute(&mut self, id: AttributeId, only_tests: bool) {
         let plan = self.plan;
-        if let Some(Base::Conditional { condition, truthy, falsy }) =
+        if let Some(AttributeBase::Conditional { condition, truthy, falsy }) =
             plan.attribute(id).map(|attribute| &attribute.base)
         {
             let ids = [plan.attribute_node(*falsy), plan.attribute_node(*truthy), plan.step_node(*condition)];

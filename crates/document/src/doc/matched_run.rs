@@ -4,7 +4,7 @@
 //! Not a reader: where the texts differ, it says what to read next. Invariant: a node is copied only if all of it
 //! and the byte after it are in the run; a container of which only the beginning is, is opened.
 
-use super::build::Open;
+use super::build::OpenContainer;
 use super::{Builder, Marks, Node, ValueKind};
 
 /// A position in the template's text at which a matching run can start.
@@ -167,7 +167,7 @@ impl Builder<'_> {
             return None;
         }
         let inner = self.template_for(template, &known);
-        self.open.push(Open { node: template + moved, kind: known.kind, template: inner });
+        self.open.push(OpenContainer { node: template + moved, kind: known.kind, template: inner });
         Some(ResumePoint { at: known.span.start + 1, next: NextToken::Inside(known.kind) })
     }
 

@@ -32,7 +32,7 @@ impl Name {
         Name { text, number }
     }
 
-    /// Number of the name for fast comparison; 0 if it has none.
+    /// Returns the number of the name, by which names are compared without their text; 0 if the name has none.
     pub const fn number(self) -> usize {
         self.number as usize
     }
@@ -99,7 +99,7 @@ pub(super) const LONGEST: usize = 16;
 pub(super) const fn recognise(letters: Letters) -> u8 {
     let mut slot = slot(letters);
     loop {
-        let (known, number) = (&TABLE_KEYS[slot % SLOTS], TABLE_IDS[slot % SLOTS]);
+        let (known, number) = (&TABLE_KEYS[slot % SHORT_SLOTS], TABLE_IDS[slot % SHORT_SLOTS]);
         if number == 0 || known[0] == letters[0] && known[1] == letters[1] {
             return number;
         }
@@ -119,7 +119,7 @@ pub(super) fn recognise_text(key: &str) -> u8 {
 pub(super) fn recognise_long(key: &[u8]) -> u8 {
     let mut slot = long_slot(key);
     loop {
-        let number = LONG[slot % LONG_SLOTS];
+        let number = LONG_NAMES[slot % LONG_SLOTS];
         let Some(index) = usize::from(number).checked_sub(1) else { return 0 };
         if NAMES[index].as_bytes() == key {
             return number;
@@ -145,7 +145,7 @@ const fn search_long(key: &[u8]) -> u8 {
     0
 }
 
-/// The slot of [`LONG`] at which the search for a key longer than [`LONGEST`] begins.
+/// The slot of [`LONG_NAMES`] at which the search for a key longer than [`LONGEST`] begins.
 #[inline]
 const fn long_slot(key: &[u8]) -> usize {
     if key.len() <= LONGEST {
@@ -154,12 +154,12 @@ const fn long_slot(key: &[u8]) -> usize {
     key.len() + 3 * key[LONGEST] as usize + 7 * key[0] as usize
 }
 
-/// The length of [`LONG`]: a power of two, and several times the number of long names.
+/// The length of [`LONG_NAMES`]: a power of two, and several times the number of long names.
 const LONG_SLOTS: usize = 128;
 /// A hash table of the numbers of the names longer than [`LONGEST`]; 0 in empty slots.
-static LONG: [u8; LONG_SLOTS] = long_table();
+static LONG_NAMES: [u8; LONG_SLOTS] = long_table();
 
-/// Computes [`LONG`].
+/// Computes the hash table [`LONG_NAMES`] at compile time.
 const fn long_table() -> [u8; LONG_SLOTS] {
     let mut table = [0; LONG_SLOTS];
     let mut index = 0;
@@ -178,10 +178,10 @@ const fn long_table() -> [u8; LONG_SLOTS] {
 
 /// The length of the hash table of short names: a power of two, and so much larger than their number that most are
 /// found at once.
-const SLOTS: usize = 512;
-static TABLE_KEYS: [Letters; SLOTS] = FIELD_NAME_TABLE.0;
-static TABLE_IDS: [u8; SLOTS] = FIELD_NAME_TABLE.1;
-const FIELD_NAME_TABLE: ([Letters; SLOTS], [u8; SLOTS]) = table();
+const SHORT_SLOTS: usize = 512;
+static TABLE_KEYS: [Letters; SHORT_SLOTS] = FIELD_NAME_TABLE.0;
+static TABLE_IDS: [u8; SHORT_SLOTS] = FIELD_NAME_TABLE.1;
+const FIELD_NAME_TABLE: ([Letters; SHORT_SLOTS], [u8; SHORT_SLOTS]) = table();
 
 /// The slot at which the search for these letters begins. Not foldhash: the table is made while compiling, where no
 /// hasher of a crate can run.
@@ -206,17 +206,17 @@ const fn letters(text: &[u8]) -> Option<Letters> {
 }
 
 /// Computes the hash table of short names: the letters in each slot, and the number of the name, or 0.
-const fn table() -> ([Letters; SLOTS], [u8; SLOTS]) {
-    let (mut known, mut numbers) = ([[0; 2]; SLOTS], [0; SLOTS]);
+const fn table() -> ([Letters; SHORT_SLOTS], [u8; SHORT_SLOTS]) {
+    let (mut known, mut numbers) = ([[0; 2]; SHORT_SLOTS], [0; SHORT_SLOTS]);
     let mut index = 0;
     while index < NAMES.len() {
         if let Some(letters) = letters(NAMES[index].as_bytes()) {
             let mut slot = slot(letters);
-            while numbers[slot % SLOTS] != 0 {
+            while numbers[slot % SHORT_SLOTS] != 0 {
                 slot += 1;
             }
-            known[slot % SLOTS] = letters;
-            numbers[slot % SLOTS] = index as u8 + 1;
+            known[slot % SHORT_SLOTS] = letters;
+            numbers[slot % SHORT_SLOTS] = index as u8 + 1;
         }
         index += 1;
     }

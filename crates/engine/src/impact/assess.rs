@@ -116,7 +116,7 @@ fn distinct_namespaces<'i, 's: 'i>(pods: impl Iterator<Item = &'i PodImpact<'s>>
     namespaces
 }
 
-/// The number of devices and claims that a change affects, and the pods that use them.
+/// The number of devices and claims that a change affects, and the pods that use these claims.
 #[derive(Default)]
 struct AffectedObjects {
     published: usize,
@@ -126,7 +126,7 @@ struct AffectedObjects {
     pods: Vec<Slot>,
 }
 
-/// An impact query, prepared for the search.
+/// An impact query, with the rules in force and the results of their selectors.
 struct Assessment<'s> {
     query: ImpactQuery<'s>,
     snapshot: &'s Snapshot,
@@ -179,7 +179,7 @@ impl<'s> Assessment<'s> {
         found
     }
 
-    /// Finds what a rule affects, in each pool that it selects.
+    /// Adds the devices that a rule selects, and the claims and pods that use them, pool by pool.
     fn search_rule(&self, rule: &Rule, found: &mut AffectedObjects, visited: &mut Visited) {
         let device = rule.selector.as_ref().and_then(|selector| selector.device.as_deref());
         let is_evaluated = self.selections.is_evaluated(rule);
@@ -193,8 +193,8 @@ impl<'s> Assessment<'s> {
         }
     }
 
-    /// Finds what the named device of a pool affects; without a name, all devices of the pool. `selects` further
-    /// restricts the devices by name.
+    /// Adds the named device of a pool, or all its devices without a name, and the claims and pods that use them.
+    /// `selects` further restricts the devices by name.
     fn search_pool(
         &self,
         pool: &Pool,
@@ -237,8 +237,8 @@ impl<'s> Assessment<'s> {
         }
     }
 
-    /// Finds what the tainted devices of a changed slice affect; nothing if the slice is not of its pool's newest
-    /// generation.
+    /// Adds the tainted devices of a changed slice, and the claims and pods that use them; nothing if the slice is
+    /// not of its pool's newest generation.
     fn search_slice(&self, change: &SliceChange, found: &mut AffectedObjects, visited: &mut Visited) {
         let Some(slice) = self.snapshot.slice(&change.name) else { return };
         let Some(pool) = self.snapshot.pool_named(&slice.driver, &slice.pool) else { return };
@@ -347,7 +347,7 @@ impl<'s> Assessment<'s> {
         }
     }
 
-    /// Returns what happens to a pod; `None` if the change affects none of its devices.
+    /// Returns what happens to a pod, and why; `None` if the change affects none of its devices.
     fn pod_impact(&self, slot: Slot, now: UnixNanos) -> Option<AssessedPod<'s>> {
         let pod: &'s Pod = self.snapshot.pods().get(slot)?.as_deref()?;
         // Most pods have one reason: room for four, which a first push makes, is most of a report's memory.

@@ -19,7 +19,7 @@ pub fn differences(query: ImpactQuery<'_>, impact: &Impact<'_>) -> Vec<String> {
         ProposedChange::Rule(rule) => rule,
         ProposedChange::Slice(slice) => {
             sentences.extend(not_evaluated);
-            sentences.extend(partitions::sentence(query, &impact.partitions));
+            sentences.extend(partitions::partitions_note(query, &impact.partitions));
             note_ineffective_tolerations(query, tainted_by_slice(query, &slice.name), &mut sentences);
             note_replacements(impact, &mut sentences);
             return sentences;
@@ -29,7 +29,7 @@ pub fn differences(query: ImpactQuery<'_>, impact: &Impact<'_>) -> Vec<String> {
     note_unmatched_selector(query, rule, impact, &mut sentences);
     sentences.extend(not_evaluated);
     sentences.extend_from_slice(impact.selections.notes(rule));
-    sentences.extend(partitions::sentence(query, &impact.partitions));
+    sentences.extend(partitions::partitions_note(query, &impact.partitions));
     if rule.selector.as_ref().is_some_and(|selector| selector.by_class == ClassSelection::Dropped) {
         sentences.push(format!(
             "{} drops deviceClassName and selectors, so the rule selects devices by the remaining criteria only",
@@ -109,8 +109,9 @@ fn note_unmatched_selector(
     let selects_nothing = impact.counts.published == 0 && impact.counts.allocated == 0;
     // Without slices, nothing can be said about names; a dump that lacks them is reported as incomplete.
     if selects_nothing && query.snapshot.device_count() > 0 {
-        sentences
-            .extend(rule.selector.as_ref().and_then(|selector| unmatched::reason(selector, query.snapshot)));
+        sentences.extend(
+            rule.selector.as_ref().and_then(|selector| unmatched::no_match_reason(selector, query.snapshot)),
+        );
     }
 }
 

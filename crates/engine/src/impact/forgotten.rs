@@ -8,7 +8,7 @@ use super::record::Rule;
 use super::snapshot::Snapshot;
 use tollgate_formats::gotime::Timestamp;
 
-/// A rule that was probably forgotten.
+/// A DeviceTaintRule that has expired or has no owner, and the devices that it keeps idle.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ForgottenRule<'s> {
     /// Name of the rule.

@@ -74,7 +74,7 @@ impl StringInterner {
             return InternedStr::clone(name);
         }
         if self.known.len() >= self.sweep_at.max(MIN_SWEEP_SIZE) {
-            self.sweep();
+            self.drop_unused();
         }
         let name = InternedStr::from(text);
         self.added = self.added.wrapping_add(text.len() + STRING_OVERHEAD_BYTES);
@@ -89,7 +89,7 @@ impl StringInterner {
     }
 
     /// Drops the strings that only the interner references, and empties the caches.
-    pub(super) fn sweep(&mut self) {
+    pub(super) fn drop_unused(&mut self) {
         self.recent.clear();
         (self.tolerations, self.labels) = (ListCache::default(), ListCache::default());
         self.counters = ListCache::default();

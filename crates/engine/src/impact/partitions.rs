@@ -81,7 +81,7 @@ pub(super) fn all_partitions<'s>(snapshot: &'s Snapshot, targets: &[NameSelector
 }
 
 /// Returns a sentence that names the first partitions that stay allocatable; `None` if there are none.
-pub(super) fn sentence(query: ImpactQuery<'_>, partitions: &[Partition<'_>]) -> Option<String> {
+pub(super) fn partitions_note(query: ImpactQuery<'_>, partitions: &[Partition<'_>]) -> Option<String> {
     let (selected, is_blocking) = match query.change {
         ProposedChange::Rule(rule) => ("selected", is_blocking_effect(&rule.taint.effect)),
         ProposedChange::Slice(_) => ("tainted", true),
@@ -187,7 +187,7 @@ fn most_consumed<'s>(devices: &[ConsumingDevice<'s>]) -> Amounts<'s> {
     most
 }
 
-/// Returns for each counter how much there is of it.
+/// Returns the total amount of each shared counter of a pool.
 fn available_counters(pool: &Pool) -> Amounts<'_> {
     let sets = pool.current_slices().flat_map(|slice| &*slice.counter_sets);
     sets.flat_map(|(set, counters)| counters.iter().map(move |(name, amount)| ((&**set, &**name), *amount)))
@@ -208,7 +208,7 @@ fn is_in_conflict(device: &ConsumingDevice<'_>, most: &Amounts<'_>, available: &
     })
 }
 
-/// Returns what a device consumes, as counter set, counter and amount.
+/// Returns the shared counters that a device consumes: counter set, counter and amount.
 fn consumed_counters<'s>(
     device: &ConsumingDevice<'s>,
 ) -> impl Iterator<Item = ((&'s str, &'s str), i128)> + use<'s> {

@@ -77,7 +77,7 @@ pub(super) struct ClaimEntry {
 /// The pools of a driver, by name.
 pub(super) type Pools = BTreeMap<InternedStr, Slot>;
 
-/// The state of a cluster.
+/// The part of the cluster state that evictions depend on, with indexes.
 #[derive(Debug, Default)]
 pub struct Snapshot {
     pub(super) names: StringInterner,

@@ -18,7 +18,7 @@ use super::record::Rule;
 use super::snapshot::{Pool, Pools, Snapshot};
 use tollgate_api::profile::Profile;
 
-/// The rules of a cluster, with one of them replaced or added.
+/// The DeviceTaintRules of a cluster, with one of them replaced or added.
 #[derive(Clone, Copy, Debug)]
 pub struct RulesTogether<'s> {
     /// The state of the cluster.

@@ -57,7 +57,7 @@ pub fn missing_tolerations(new: Object<'_>, old: Object<'_>) -> Option<Vec<Missi
 /// The list is not a subsequence of the stored list.
 struct NotASubset;
 
-/// Returns what the tolerations of a request lack compared with the stored ones; `None` if nothing.
+/// Returns the stored tolerations that a request lacks; `None` if it lacks none.
 fn missing_in(
     at: &Path<'_>,
     request: RequestBody<'_>,

@@ -81,7 +81,7 @@ impl StoredFindings {
     }
 
     /// Records a finding of the stored object.
-    fn record(&mut self, statement: &Statement<'_>, stored: Object<'_>) {
+    fn record(&mut self, statement: &BorrowedFinding<'_>, stored: Object<'_>) {
         let (occurrences, taint) = statement.digest(stored, self.extent, &self.keys, &mut self.stored);
         let occurrences = self.occurrences.entry(occurrences).or_default();
         match (statement.value, taint) {
@@ -93,7 +93,7 @@ impl StoredFindings {
 
     /// True if the stored object had this finding too. Each stored finding excuses only one: a second blanket
     /// toleration is a new mistake. Never true if the update could widen the reach of taints.
-    pub fn excuses(&mut self, statement: &Statement<'_>, object: Object<'_>) -> bool {
+    pub fn excuses(&mut self, statement: &BorrowedFinding<'_>, object: Object<'_>) -> bool {
         if self.extent == Extent::Wider {
             return false;
         }
@@ -118,7 +118,8 @@ impl StoredFindings {
     }
 }
 
-/// What happens to findings: they are recorded, or compared with recorded ones.
+/// Whether findings are those of the stored object, which are recorded, or those of the new object, which are
+/// dropped if the stored object had them.
 #[derive(Clone, Copy, Debug)]
 pub enum Ratchet<'c> {
     /// Records it as a finding of the stored object.
@@ -140,7 +141,7 @@ impl Ratchet<'_> {
 
     /// Records the finding, or compares it with those of the stored object. Returns true if it is to be
     /// dropped. Only for rules that the ratchet applies to.
-    pub fn takes(self, statement: &Statement<'_>) -> bool {
+    pub fn record_or_drop(self, statement: &BorrowedFinding<'_>) -> bool {
         match self {
             Ratchet::Learn(known, object) => {
                 known.borrow_mut().record(statement, object);
@@ -153,9 +154,10 @@ impl Ratchet<'_> {
     }
 }
 
-/// A finding of a rule or a policy, borrowed, because of a million findings only a few thousand are kept.
+/// The content of a finding of a rule or a policy, borrowed, because of a million findings only a few thousand are
+/// kept.
 #[derive(Clone, Copy, Debug)]
-pub struct Statement<'a> {
+pub struct BorrowedFinding<'a> {
     pub rule: RuleId,
     pub at: PathRef<'a>,
     pub kind: ErrorType,
@@ -172,11 +174,11 @@ pub enum PathRef<'a> {
     Kept(&'a FieldPath),
 }
 
-impl<'a> Statement<'a> {
+impl<'a> BorrowedFinding<'a> {
     /// Borrows the content of a finding. `policy` is the policy that reports it, if any.
-    pub fn of(finding: &'a Finding, policy: Option<&'a str>) -> Statement<'a> {
+    pub fn of(finding: &'a Finding, policy: Option<&'a str>) -> BorrowedFinding<'a> {
         let Finding { rule, kind, value, detail, at, .. } = finding;
-        Statement { rule, at: PathRef::Kept(at), kind: *kind, value, detail, policy }
+        BorrowedFinding { rule, at: PathRef::Kept(at), kind: *kind, value, detail, policy }
     }
 
     /// Returns a hash of the finding that does not depend on the order of lists, and the taint that the finding is

@@ -69,7 +69,7 @@ impl<'d> Holders<'d> {
     }
 
     /// The holders of a published device.
-    pub(super) fn of(&self, device: DeviceKey) -> Vec<Holder<'d>> {
+    pub(super) fn holders_of(&self, device: DeviceKey) -> Vec<Holder<'d>> {
         self.published.get(&device).cloned().unwrap_or_default()
     }
 

@@ -35,7 +35,7 @@ pub(in crate::cli::drain) struct NextCommands {
     pub(in crate::cli::drain) go_back: String,
 }
 
-/// What a plan is about, and what was asked for with it.
+/// The release, request and cluster that a plan was made for, and the flags that affect the confirmation.
 #[derive(Clone, Debug)]
 pub(in crate::cli::drain) struct PlanContext {
     pub(in crate::cli::drain) profile: &'static Profile,
@@ -88,7 +88,7 @@ impl Reporter {
         is_confirmed || Console::open().confirm(&question)
     }
 
-    /// Prints what happened.
+    /// Prints an event, as a line of text or of JSON.
     pub(super) fn tell(&mut self, at: Timestamp, event: &Event) {
         let at = gotime::rfc3339(at);
         match self.output {
@@ -110,7 +110,8 @@ impl Reporter {
         self.tick();
     }
 
-    /// Draws the summary anew. The run calls it every second or so, because the time in it changes.
+    /// Redraws the summary on a terminal. The run calls it about every second, because the summary shows the
+    /// elapsed time.
     pub(in crate::cli::drain) fn tick(&mut self) {
         if let Some(view) = &mut self.view {
             view.draw();
@@ -143,7 +144,7 @@ impl Reporter {
         }
     }
 
-    /// Writes lines. That they cannot be written is said once, on stderr; the drain goes on.
+    /// Writes lines to stdout. If they cannot be written, one warning is printed, and the drain continues.
     fn write(&mut self, text: &str) {
         self.hide();
         let written = self.out.write_all(text.as_bytes()).and_then(|()| self.out.flush());
@@ -155,7 +156,7 @@ impl Reporter {
     }
 }
 
-/// `Drain 40 devices in context prod? 31 pods will be evicted in 5 waves`
+/// Returns the question before the start: `Drain 40 devices in context prod? 31 pods will be evicted in 5 waves`.
 fn question(context: &PlanContext, plan: &DrainPlan) -> String {
     let moving = plan.pods.iter().filter(|pod| matches!(pod.fate, Fate::Moves { .. })).count();
     let mut out = format!("Drain {} in {}? ", counted(plan.devices.len(), "device"), context.cluster);

@@ -49,19 +49,19 @@ pub(in crate::cli::drain) struct Session<'a> {
 }
 
 impl Session<'_> {
-    /// Drains.
+    /// Runs the drain.
     pub(in crate::cli::drain) fn drain(self, settings: &RunSettings) -> Result<Tally, Failure> {
         self.run(&NEEDED_KINDS, &WORKLOAD_KINDS, |server, reporter| run::drain(server, settings, reporter))
     }
 
-    /// Only proves that the devices are free.
+    /// Runs only the last step of a drain, which checks that no claim holds the devices.
     pub(in crate::cli::drain) fn check(self, settings: &RunSettings) -> Result<Tally, Failure> {
         self.run(&NEEDED_KINDS, &WORKLOAD_KINDS, |server, reporter| {
             undrain::check(server, settings, reporter)
         })
     }
 
-    /// Deletes the rules of a drain.
+    /// Deletes the rules of a drain, or lists them with `--dry-run`.
     pub(in crate::cli::drain) fn undrain(
         self,
         settings: &RunSettings,
@@ -95,8 +95,8 @@ fn open_recording(path: &Path) -> Result<Recorder, Failure> {
     Ok(Recorder::new(Box::new(file)))
 }
 
-/// Who holds the Lease, for people: `ann (context prod, process 4711-1f2e3d4c)`. The last number tells apart two processes of
-/// one person on two machines.
+/// Returns the namespace of the Lease and the identity of this process for people: `ann (context prod, process
+/// 4711-1f2e3d4c)`. The last number distinguishes processes of one person on two machines.
 pub(in crate::cli::drain) fn lock_settings(
     asked: &AskedServer,
     namespace: String,
@@ -113,7 +113,7 @@ pub(in crate::cli::drain) fn lock_settings(
     LockSettings { namespace, holder }
 }
 
-/// The exit code of an ending.
+/// Returns the counts for the exit code of a drain that ended this way.
 fn finish(ending: Ending) -> Result<Tally, Failure> {
     match ending {
         Ending::Proven => Ok(Tally::default()),

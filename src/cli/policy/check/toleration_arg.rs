@@ -3,7 +3,7 @@
 use tollgate_engine::tolerance::coverage::{Effects, ToleratedTaints};
 use tollgate_formats::gofmt;
 
-/// A toleration as people write it.
+/// A toleration in the form `KEY[=VALUE][:EFFECT[:SECONDS]]`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct TolerationArg {
     key: Option<String>,

@@ -16,10 +16,10 @@ use tollgate_engine::policy::{Acceptance, PolicySet, ResourceState};
 
 /// A policy that is missing for longer than this was not simply deleted: that would be confirmed by now.
 const KEPT_AFTER: Duration = Duration::from_secs(3);
-/// Rejected policies that are named.
+/// Maximum number of rejected policies that a message names.
 const MAX_NAMED: usize = 3;
-/// What installs the definitions of the kinds.
-const INSTALL: &str = "install them with `tollgate schema crd | kubectl apply --server-side -f -`";
+/// Command that installs the CustomResourceDefinitions of the policy kinds.
+const INSTALL_HINT: &str = "install them with `tollgate schema crd | kubectl apply --server-side -f -`";
 
 /// The tasks that report the policies and the Lease.
 pub(super) fn tasks(
@@ -87,7 +87,7 @@ fn source_status(source: &PolicySource, engine: &EngineHandle) -> ComponentStatu
     }
 }
 
-/// What keeps the policies from being up to date. Policies of the `kept` kinds are gone, but stay in use.
+/// Returns why the policies may be out of date. Policies of the `kept` kinds have disappeared, but stay in use.
 fn problems(statuses: &[WatchedKindStatus], kept: &[ListedKind]) -> Vec<String> {
     let concerned = |state: WatchState| statuses.iter().filter(move |status| status.state == state);
     let names = |state: WatchState| -> String {
@@ -96,7 +96,7 @@ fn problems(statuses: &[WatchedKindStatus], kept: &[ListedKind]) -> Vec<String> 
     let mut problems = Vec::new();
     if concerned(WatchState::NotServed).next().is_some() {
         problems.push(format!(
-            "the API server does not serve {}; the CustomResourceDefinitions are missing: {INSTALL}",
+            "the API server does not serve {}; the CustomResourceDefinitions are missing: {INSTALL_HINT}",
             names(WatchState::NotServed)
         ));
     }
@@ -144,7 +144,7 @@ fn count_of(set: &PolicySet, status: &WatchedKindStatus) -> usize {
     set.resources().iter().filter(|state| state.kind.name() == status.kind.kind).count()
 }
 
-/// What is in force, by source and state.
+/// Returns the metrics about the policies in force, by source and state.
 fn set_samples(set: &PolicySet) -> Vec<MetricSample> {
     let number = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
     let of =
@@ -175,7 +175,7 @@ fn set_samples(set: &PolicySet) -> Vec<MetricSample> {
     ]
 }
 
-/// The status of the Lease. No request depends on it.
+/// Returns the status of the Lease for writing policy statuses, on which no request depends.
 fn lease_status(lease: &HeldLease, writer: &StatusWriter) -> ComponentStatus {
     let status = lease.status();
     let (written, failed) = writer.counts();

@@ -12,7 +12,7 @@ pub(in crate::evaluate) const CREATE_LIST: u64 = 10;
 pub(in crate::evaluate) const CREATE_MAP: u64 = 30;
 pub(in crate::evaluate) const CREATE_STRUCT: u64 = 40;
 
-/// Cost of reading one character of a text.
+/// Cost of reading one character of a text, in cel-go's units.
 const TEXT_FACTOR: f64 = 0.1;
 const PATTERN_FACTOR: f64 = 0.25;
 
@@ -61,7 +61,7 @@ fn text(arg: Option<&Arg>) -> u64 {
 }
 
 /// Cost of matching a text with a pattern of the given size.
-fn matched(text: u64, pattern: u64) -> u64 {
+fn match_cost(text: u64, pattern: u64) -> u64 {
     let text = scaled(text.saturating_add(1), TEXT_FACTOR);
     text.wrapping_mul(scaled(pattern, PATTERN_FACTOR))
 }
@@ -187,7 +187,7 @@ fn of_kubernetes(
         | "quantity" | "isQuantity" | "semver" | "isSemver" | "ip" => text(args.first()),
         "replace" | "split" | "ip.isCanonical" => scaled(size(args.first()).saturating_mul(2), TEXT_FACTOR),
         "join" => scaled(result.map_or(1, Value::cost_size).saturating_mul(2), TEXT_FACTOR),
-        "find" | "findAll" => matched(size(args.first()), size(args.get(1))),
+        "find" | "findAll" => match_cost(size(args.first()), size(args.get(1))),
         "containsIP" | "containsCIDR" => {
             let network = size(args.first());
             let compared = scaled(network + network, TEXT_FACTOR);
@@ -196,7 +196,7 @@ fn of_kubernetes(
             compared + masked + parsed
         }
         "validate" => match args.first() {
-            Some(Some(Value::Format(format))) => matched(size(args.get(1)), format.pattern_size),
+            Some(Some(Value::Format(format))) => match_cost(size(args.get(1)), format.pattern_size),
             _ => return None,
         },
         "format.named"
@@ -262,7 +262,7 @@ fn of_standard(overload: &Overload, args: &[Arg], behaviour: &Behaviour) -> u64 
         }
         ("_+_", [Decl::Str | Decl::Bytes, _]) => scaled(first.saturating_add(second), TEXT_FACTOR),
         ("matches", _) if overload.is_member() || behaviour.env.matches_function_has_cost => {
-            matched(first, second)
+            match_cost(first, second)
         }
         ("contains", _) => scaled(first, TEXT_FACTOR).wrapping_mul(scaled(second, TEXT_FACTOR)),
         _ => 1,

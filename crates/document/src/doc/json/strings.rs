@@ -7,14 +7,14 @@ use super::{Fault, Reader, span};
 use crate::doc::{Builder, ValueKind, name};
 
 impl Reader<'_> {
-    /// Reads the string whose opening quote is here.
+    /// Reads the string whose opening quote is at the current position.
     #[expect(clippy::inline_always, reason = "half of a document; its other caller is cold")]
     #[inline(always)]
     pub(super) fn read_string(&mut self, out: &mut Builder<'_>) -> Result<(), Fault> {
         let (start, end) = (self.at, self.plain_end());
         if self.bytes.get(end) == Some(&b'"') {
             self.at = end + 1;
-            out.quoted(ValueKind::String, span(start, end + 1));
+            out.write_quoted(ValueKind::String, span(start, end + 1));
             return Ok(());
         }
         self.read_escaped_string(out, end)
@@ -63,7 +63,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Appends the text from `from` up to here to `escaped`.
+    /// Appends the source text between `from` and the current position to `escaped`.
     fn push_plain(&mut self, from: usize) {
         // Both ends are ASCII bytes, so this is always there.
         self.escaped.push_str(self.source.get(from..self.at).unwrap_or_default());
@@ -109,7 +109,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Reads four hexadecimal digits.
+    /// Reads the four hexadecimal digits of a `\u` escape.
     fn read_hex4(&mut self) -> Result<u32, Fault> {
         let mut unit = 0;
         for _ in 0..4 {
@@ -177,7 +177,7 @@ fn string_end_bits(bytes: [u8; 8]) -> u64 {
     (quote | backslash | control) & HIGH
 }
 
-/// [`plain_length`] for long strings.
+/// Does the same as [`plain_length`], for strings that are longer than its first blocks.
 #[inline(never)]
 fn long_plain_length(bytes: &[u8]) -> usize {
     let end = memchr::memchr2(b'"', b'\\', bytes).unwrap_or(bytes.len());

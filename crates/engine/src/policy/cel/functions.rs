@@ -28,15 +28,15 @@ pub(super) const CHARGE_ITERATION: &str = "__tick";
 /// Internal function that charges a number of steps and the cost of copying its second argument, and returns
 /// that argument.
 pub(super) const CHARGE_ITEM: &str = "__turn";
-/// Charges for an operand by its size and returns it.
+/// Internal function that charges for an operand by its size and returns it.
 pub(super) const CHARGE_OPERAND: &str = "__operand";
-/// Charges for formatting an operand with everything in it, and returns it.
+/// Internal function that charges for formatting an operand with everything in it, and returns it.
 pub(super) const CHARGE_DEEP: &str = "__whole";
 /// Internal function that converts a list or map of the interpreter into one that is shared instead of
 /// copied.
 pub(super) const SHARE: &str = "__share";
 
-/// Returns a value that can have fields as it is, and an empty map for every other value.
+/// Internal function that returns a value that can have fields as it is, and an empty map for every other value.
 pub(super) const FIELDS: &str = "__fields";
 
 /// Nesting of values that are compared or formatted, so that no recursion can overflow the stack.
@@ -73,10 +73,10 @@ pub(super) fn env() -> Env {
         env.add_overload(CHARGE_ITERATION, CHARGE_ITERATION, vec![INT_TYPE], charge_iteration),
         env.add_overload(CHARGE_ITEM, CHARGE_ITEM, vec![INT_TYPE, DYN_TYPE], charge_item),
         env.add_overload(CHARGE_OPERAND, CHARGE_OPERAND, vec![DYN_TYPE], charge_operand),
-        library::add(&mut env),
+        library::declare_functions(&mut env),
         env.add_overload(CHARGE_DEEP, CHARGE_DEEP, vec![DYN_TYPE], charge_deep),
-        env.add_overload(SHARE, SHARE, vec![DYN_TYPE], share),
-        env.add_overload(FIELDS, FIELDS, vec![DYN_TYPE], fields),
+        env.add_overload(SHARE, SHARE, vec![DYN_TYPE], shared_container),
+        env.add_overload(FIELDS, FIELDS, vec![DYN_TYPE], value_with_fields),
     ];
     debug_assert!(added.iter().all(Result::is_ok));
     for (_, ours, function) in OPERATORS {
@@ -90,6 +90,7 @@ pub(super) fn budget_exhausted() -> ExecutionError {
     ExecutionError::function_error("", "exceeds the step limit")
 }
 
+/// Returns the number of steps in the first argument of an internal function; 1 if it is not a positive integer.
 fn number(value: Option<&CowVal<'_, '_>>) -> u64 {
     let number = value.and_then(|value| value.downcast_ref::<CelInt>()).map(|number| *number.inner());
     number.and_then(|number| u64::try_from(number).ok()).unwrap_or(1)
@@ -142,27 +143,28 @@ fn charge_nested(value: &(dyn Val + '_), depth: u64) -> bool {
     true
 }
 
-fn share<'b, 'v>(mut arguments: Vec<CowVal<'b, 'v>>) -> CelResult<'b, 'v> {
+/// Implements `__share`: converts a list or map of the interpreter into one whose copies share it.
+fn shared_container<'b, 'v>(mut arguments: Vec<CowVal<'b, 'v>>) -> CelResult<'b, 'v> {
     let value = arguments.pop().ok_or_else(budget_exhausted)?;
     if !matches!(value.as_builtin(), BuiltinRef::List(_) | BuiltinRef::Map(_)) {
         return Ok(value);
     }
     match value.into_owned().into_builtin() {
-        Some(Builtin::List(list)) => Ok(CowVal::owned(List::made(list))),
-        Some(Builtin::Map(map)) => Ok(CowVal::owned(Map::made(map))),
+        Some(Builtin::List(list)) => Ok(CowVal::owned(List::computed(list))),
+        Some(Builtin::Map(map)) => Ok(CowVal::owned(Map::computed(map))),
         _ => Err(budget_exhausted()),
     }
 }
 
-/// In an API server, null and texts have no fields, which is not an error: `has(oldObject.spec)` is false for a new
-/// object. The fields of a list are one.
-fn fields<'b, 'v>(mut arguments: Vec<CowVal<'b, 'v>>) -> CelResult<'b, 'v> {
+/// Implements `__fields`. In an API server, null and strings have no fields, which is not an error:
+/// `has(oldObject.spec)` is false for a new object. A list is an error.
+fn value_with_fields<'b, 'v>(mut arguments: Vec<CowVal<'b, 'v>>) -> CelResult<'b, 'v> {
     let value = arguments.pop().ok_or_else(budget_exhausted)?;
     if value.get_type().kind() == Kind::List {
         return Err(ExecutionError::function_error("has", "a list has no fields"));
     }
     let has_fields = value.as_indexer().is_some() || value.downcast_ref::<CelOptional<'_>>().is_some();
-    Ok(if has_fields { value } else { CowVal::owned(Map::made(CelMap::default())) })
+    Ok(if has_fields { value } else { CowVal::owned(Map::computed(CelMap::default())) })
 }
 
 /// The cost of reading a value once.
@@ -209,7 +211,7 @@ fn equal_operands(arguments: &[CowVal<'_, '_>]) -> Result<bool, ExecutionError> 
     }
 }
 
-/// Both operands of a binary operator, charged for.
+/// Returns both operands of a binary operator, after charging for their sizes.
 fn operands<'a, 'b, 'v>(
     operator: &str,
     arguments: &'a [CowVal<'b, 'v>],
@@ -256,6 +258,7 @@ fn is_in<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> CelResult<'b, 'v> {
     found.contains(item).map(boolean)
 }
 
+/// Implements `<`, `<=`, `>` and `>=`; `holds` decides which orders make the operator true.
 fn ordered<'b, 'v>(
     operator: &str,
     arguments: &[CowVal<'_, '_>],

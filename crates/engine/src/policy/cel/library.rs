@@ -41,12 +41,12 @@ pub(super) fn check_literal(function: &str, text: &str) -> Result<(), String> {
     }
 }
 
-/// Declares all functions.
-pub(super) fn add(env: &mut Env) -> Result<(), DeclarationError> {
-    kubernetes::add(env)?;
-    lists::add(env)?;
-    patterns::add(env)?;
-    strings::add(env)
+/// Declares all library functions that policies can use.
+pub(super) fn declare_functions(env: &mut Env) -> Result<(), DeclarationError> {
+    kubernetes::declare_functions(env)?;
+    lists::declare_functions(env)?;
+    patterns::declare_functions(env)?;
+    strings::declare_functions(env)
 }
 
 fn charge_steps(count: u64) -> Result<(), ExecutionError> {

@@ -65,7 +65,8 @@ static PARAMETER_SCHEMA: Struct = Struct {
     ],
 };
 
-/// Kinds of objects it can apply to; `match.resources` narrows them. Pods carry templates of classic claims.
+/// Kinds of objects that a ParameterPolicy can apply to; `match.resources` narrows them. Pods carry templates of
+/// classic claims.
 pub(in crate::policy) const RESOURCES: &[ApiKind] = &[
     ApiKind::ResourceClaim,
     ApiKind::ResourceClaimTemplate,

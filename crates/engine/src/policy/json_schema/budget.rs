@@ -64,7 +64,7 @@ impl Budget {
 
     /// Number of steps taken so far.
     #[cfg(test)]
-    pub(super) fn taken(&self) -> u64 {
+    pub(super) fn steps_taken(&self) -> u64 {
         self.taken.get()
     }
 }

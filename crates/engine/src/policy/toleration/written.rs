@@ -44,12 +44,12 @@ impl WrittenToleration {
         }
     }
 
-    /// True if it has a value although its operator is `Exists`, which ignores values.
+    /// True if the toleration has a value although its operator is `Exists`, which ignores values.
     pub(super) fn has_useless_value(&self) -> bool {
         &*self.operator == "Exists" && !self.value.is_empty()
     }
 
-    /// True if it has seconds although its effect is not NoExecute, which alone uses them.
+    /// True if the toleration has seconds although its effect is not NoExecute, which alone uses them.
     pub(super) fn has_useless_seconds(&self) -> bool {
         self.seconds.is_some() && &*self.effect != "NoExecute"
     }
@@ -59,7 +59,8 @@ impl WrittenToleration {
         self.tolerated_for(self.effect.is_empty() && profile.empty_effect_stops_eviction)
     }
 
-    /// Returns the taints that it matches: forever if `ignores_seconds`, otherwise for as many seconds as it states.
+    /// Returns the taints that the toleration matches: forever if `ignores_seconds`, otherwise for as many seconds
+    /// as it states.
     pub(super) fn tolerated_for(&self, ignores_seconds: bool) -> ToleratedTaints<'_> {
         ToleratedTaints {
             key: self.key(),

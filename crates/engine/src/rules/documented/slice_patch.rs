@@ -24,7 +24,7 @@ use tollgate_formats::names;
 const ATTRIBUTES_LIMIT: usize = 32;
 /// Longest string or version, in bytes.
 const VALUE_LIMIT: usize = 64;
-/// The effects of the draft.
+/// The effects that the first draft of KEP-5055 allows in a ResourceSlicePatch.
 const EFFECTS: [&str; 2] = ["NoExecute", "NoSchedule"];
 
 pub(super) fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {

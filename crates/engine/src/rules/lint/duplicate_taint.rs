@@ -8,9 +8,9 @@ use tollgate_document::doc::Value;
 use tollgate_document::field::Path;
 
 pub(super) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, taints: TaintList<'_>) {
-    let identity = |entry| taint_identity(taints.read(entry));
+    let identity = |entry| taint_identity(taints.device_and_taint(entry));
     duplicates::for_each_repeat(taints.entries(), identity, |(first, _), (later, entry)| {
-        let (_, taint) = taints.read(entry);
+        let (_, taint) = taints.device_and_taint(entry);
         let detail = "an earlier taint on the same device has the same key, value and effect";
         cx.report(DUPLICATE_TAINT, &at.index(later))
             .duplicate(taint.key(), detail)

@@ -110,13 +110,13 @@ fn check_union(cx: &mut Cx<'_, '_>, at: &Path<'_>, mapping: NodeResourceMapping<
     match (mapping.capacity_key().is_some(), mapping.device_multiplier().is_some()) {
         (false, false) => {
             cx.report(NODE_ALLOCATABLE_RESOURCES, at)
-                .native()
+                .declarative_native()
                 .invalid("", "must specify one of: `capacityKey`, `deviceMultiplier`");
         }
         (true, true) => {
             let detail = "must specify exactly one of: `capacityKey`, `deviceMultiplier`";
             let value = BadValue::str("{capacityKey, deviceMultiplier}");
-            cx.report(NODE_ALLOCATABLE_RESOURCES, at).native().invalid(value, detail);
+            cx.report(NODE_ALLOCATABLE_RESOURCES, at).declarative_native().invalid(value, detail);
         }
         _ => {}
     }

@@ -30,13 +30,13 @@ const UNKNOWN_SIZE: u64 = 1 << 14;
 /// milliseconds at worst.
 const COMPILE_COST: u64 = 20_000;
 
-/// Variants for literal patterns; `rewrite` selects them.
+/// Internal functions for literal patterns, which `rewrite` substitutes for these functions.
 pub(in crate::policy::cel) const FIXED_FUNCTIONS: &[(&str, &str)] =
     &[("matches", "__matches_fixed"), ("find", "__find_fixed"), ("findAll", "__find_all_fixed")];
 /// Internal functions for patterns that are computed at run time.
 pub(in crate::policy::cel) const COMPUTED_FUNCTIONS: &[(&str, &str)] = &[("matches", "__matches")];
 
-/// A compiled pattern, and the instructions that it has.
+/// A compiled pattern, and the number of instructions of its program.
 #[derive(Clone, Debug)]
 struct Pattern {
     regex: Regex,
@@ -57,7 +57,7 @@ enum PatternSource {
     Request,
 }
 
-pub(super) fn add(env: &mut Env) -> Result<(), DeclarationError> {
+pub(super) fn declare_functions(env: &mut Env) -> Result<(), DeclarationError> {
     let word = || vec![STRING_TYPE];
     let limited = || vec![STRING_TYPE, INT_TYPE];
     let string = || STRING_TYPE;
@@ -99,7 +99,7 @@ fn compile(pattern: &str) -> Result<Pattern, String> {
 }
 
 impl Pattern {
-    /// Charges for one search.
+    /// Charges for one search in a text, by the length of the text and the size of the pattern.
     fn charge_search(&self, text: &str) -> Result<(), ExecutionError> {
         charge_steps(1 + (text.len() as u64).saturating_mul(self.size + 2) / INSTRUCTIONS_PER_STEP)
     }
@@ -168,6 +168,6 @@ fn find_all<'b, 'v>(arguments: &[CowVal<'b, 'v>], source: PatternSource) -> CelR
             found.push(Box::new(CelString::from(one.as_str().to_owned())));
             rest = value.get(one.end()..).unwrap_or_default();
         }
-        Ok(CowVal::owned(List::made(CelList::from(found))))
+        Ok(CowVal::owned(List::computed(CelList::from(found))))
     })
 }
