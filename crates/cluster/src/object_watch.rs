@@ -45,7 +45,7 @@ pub struct WatchedObject {
     pub object: Doc<'static>,
 }
 
-/// All cached objects at one revision.
+/// All cached objects, and the revision of the cache that they belong to.
 #[derive(Clone, Debug)]
 pub struct WatchedObjects {
     /// The [`ObjectWatch::revision`] of the objects.

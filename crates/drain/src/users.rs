@@ -10,14 +10,14 @@ use tollgate_api::view::{Claim, Pod, View as _};
 use tollgate_engine::impact::target::NameSelector;
 use tollgate_forecast::{ClaimUser, ObjectKind, State, StoredObject, claim_users};
 
-/// A claim that holds selected devices.
+/// A claim that holds devices of the drain, with the pods that use it.
 pub(crate) struct HeldClaim<'d> {
     pub(crate) claim: StoredObject<'d>,
     pub(crate) devices: Vec<DeviceId>,
     pub(crate) users: Vec<ClaimUser<'d>>,
 }
 
-/// A pod that uses selected devices.
+/// A pod that uses devices of the drain, with these devices and claims.
 pub(crate) struct PodUse<'d> {
     pub(crate) pod: StoredObject<'d>,
     pub(crate) devices: BTreeSet<DeviceId>,

@@ -25,7 +25,7 @@ use tollgate_api::view::{List, Selector};
 /// the same index need the same devices.
 pub(crate) type ClaimSetIndex = usize;
 
-/// A claim that needs an allocation.
+/// A claim of a pod that has no allocation yet, with the spec that must be satisfied.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RequestedClaim<'p> {
     pub(crate) namespace: &'p str,
@@ -33,7 +33,7 @@ pub(crate) struct RequestedClaim<'p> {
     pub(crate) spec: SpecEntry<'p>,
 }
 
-/// Result of the allocator for one node.
+/// The result of allocating the claims of a pod on one node.
 #[derive(Clone, Debug)]
 pub(crate) enum NodeAllocation<'p> {
     /// One allocation for each claim, and the score of the node.

@@ -26,7 +26,7 @@ const MIN_NODES_TO_SAMPLE: usize = 100;
 /// is full.
 const CLAIM_IN_USE: &str = "resourceclaim in use";
 
-/// Result of one scheduling attempt.
+/// The result of one attempt to schedule a pod: a node, why the pod stays pending, or what has to happen first.
 enum Attempt<'p> {
     /// The pod fits on a node.
     Found(NodeChoice<'p>),

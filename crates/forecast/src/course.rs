@@ -36,7 +36,7 @@ pub(crate) enum PodState<'p> {
     Gone,
 }
 
-/// The state of one simulated run.
+/// The state of one simulated run (course) of a plan: time, pods, claims and devices.
 pub(crate) struct Simulation<'a, 'p> {
     pub(crate) plan: &'p Plan<'p>,
     pub(crate) fits: &'a [Fits<'p, 'p>],

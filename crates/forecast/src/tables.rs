@@ -64,7 +64,7 @@ pub(crate) struct PodEntry<'d> {
 /// replaces.
 pub(crate) type Predecessor = (Option<PodIndex>, PodIndex);
 
-/// A claim that a pod references.
+/// A claim in `spec.resourceClaims` of a pod: by name, or generated from a template.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ClaimReference<'d> {
     pub(crate) reference: &'d str,
@@ -99,7 +99,7 @@ pub(crate) struct ClaimEntry<'d> {
     pub(crate) stored: Option<StoredClaim<'d>>,
 }
 
-/// A claim of the initial state.
+/// Spec, allocation and consumers of a claim of the initial state.
 #[derive(Clone, Debug)]
 pub(crate) struct StoredClaim<'d> {
     pub(crate) spec: SpecEntry<'d>,

@@ -35,7 +35,7 @@ pub struct BackgroundTasks {
     pub namespaces: Option<Arc<dyn NamespaceSource>>,
 }
 
-/// Result of a label lookup.
+/// The result of looking up the labels of a namespace in the cache.
 #[derive(Clone, Debug)]
 pub enum NamespaceLabels {
     /// The labels of the namespace.
@@ -49,7 +49,7 @@ pub enum NamespaceLabels {
 /// The result of [`NamespaceSource::fetch`].
 pub type LabelsFuture = Pin<Box<dyn Future<Output = Result<OwnedLabels, String>> + Send>>;
 
-/// A source of namespace labels.
+/// A cache of namespace labels that the server reads, such as a watch of the cluster.
 pub trait NamespaceSource: std::fmt::Debug + Send + Sync {
     /// Starts to watch namespace labels, because a policy needs them.
     fn mark_needed(&self);

@@ -256,7 +256,7 @@ impl<'g> BodyBuffer<'g> {
     }
 }
 
-/// The bytes of a body.
+/// The bytes of a received request body: one chunk as it arrived, or several joined.
 #[derive(Debug)]
 pub(super) enum Body {
     /// One chunk, as it arrived.

@@ -205,7 +205,7 @@ impl LoadLimiter {
     }
 }
 
-/// Memory reserved for one body.
+/// The memory that is reserved for one request body while it arrives.
 #[derive(Debug)]
 pub(super) struct BodyReservation<'g> {
     limiter: &'g LoadLimiter,

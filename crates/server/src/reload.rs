@@ -59,7 +59,7 @@ impl ServingConfig {
     }
 }
 
-/// The result of a reload.
+/// The result of loading the configuration again, and the directories to watch.
 #[derive(Debug)]
 pub struct Reload {
     /// Whether the configuration changed.

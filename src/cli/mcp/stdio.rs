@@ -28,7 +28,7 @@ const MAX_REQUESTS: usize = 64;
 const MAX_REQUEST_BYTES: usize = 8 << 20;
 /// Bytes of the ID of a request.
 const MAX_ID: usize = 256;
-/// Messages between this and the threads that read and write.
+/// Maximum number of messages that wait between the transport and the threads that read stdin and write stdout.
 const MAX_QUEUED: usize = 4;
 /// Time that running requests get after the input has ended. Clients wait about twice as long before they kill the
 /// server.

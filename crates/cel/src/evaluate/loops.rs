@@ -10,7 +10,7 @@ use super::plan::LoopStep;
 use super::run::{Run, cancelled};
 use super::value::{Evaluated, Failure, Value, error, no_such_overload, panicked};
 
-/// The variables of a loop.
+/// The values of the variables of a loop during one iteration.
 pub(super) struct Scope<'p> {
     body: &'p LoopStep,
     /// The accumulated value, evaluated on first use.

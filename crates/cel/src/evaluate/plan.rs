@@ -74,7 +74,7 @@ pub(super) struct Call {
     pub(super) pattern: Option<regex::Regex>,
 }
 
-/// The requirement on the arguments of a function.
+/// Which arguments a function accepts when it is called; all others are the error `no such overload`.
 #[derive(Debug)]
 pub(super) enum Guard {
     /// The function checks its arguments itself.

@@ -16,7 +16,7 @@ use crate::names;
 use crate::tree::{ExprKind, Literal, Loop, NodeId, Tree};
 use crate::types::Type;
 
-/// The types that an expression can name.
+/// The types that an expression can name as a value, such as `int`.
 const TYPE_NAMES: [&str; 17] = [
     "bool",
     "int",

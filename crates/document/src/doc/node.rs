@@ -4,7 +4,7 @@
 
 use super::{Span, ValueKind};
 
-/// The location of a node's text.
+/// Where the text of a node is: in the source, in the document, or a constant.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Text {
     /// The bytes of the span.
@@ -51,7 +51,7 @@ pub(super) struct Node {
     pub(super) marks: Marks,
 }
 
-/// A set of marks on a node.
+/// A set of flags of a node.
 #[derive(Clone, Copy, Default, Debug)]
 pub(super) struct Marks(u8);
 

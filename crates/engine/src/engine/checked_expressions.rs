@@ -26,7 +26,7 @@ struct StoredKey {
     text: Box<str>,
 }
 
-/// A borrowed [`StoredKey`], for lookups without allocation.
+/// A borrowed [`StoredKey`]: expression, purpose and environment, for lookups without allocation.
 struct Key<'a> {
     target: Target,
     env: CelEnv,

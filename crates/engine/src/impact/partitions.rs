@@ -38,7 +38,7 @@ impl std::fmt::Display for Partition<'_> {
     }
 }
 
-/// Partitions that a sentence names.
+/// Maximum number of partitions that a sentence names.
 const MAX_NAMED_PARTITIONS: usize = 5;
 
 /// Returns the partitions of the devices that the change taints, except partitions that are tainted as well.
@@ -108,7 +108,7 @@ pub(super) fn partitions_note(query: ImpactQuery<'_>, partitions: &[Partition<'_
     ))
 }
 
-/// A device that consumes counters.
+/// A device that consumes shared counters, and what it consumes.
 struct ConsumingDevice<'s> {
     names: Partition<'s>,
     slice: &'s str,
@@ -174,7 +174,7 @@ fn consuming_devices(pool: &Pool) -> impl Iterator<Item = ConsumingDevice<'_>> {
     })
 }
 
-/// Amounts by counter set and counter.
+/// Amounts of shared counters in billionths, by counter set and counter.
 type Amounts<'s> = HashMap<(&'s str, &'s str), i128, RandomState>;
 
 /// Returns the maximum amount of each counter that any of the devices consumes.

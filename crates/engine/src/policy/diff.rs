@@ -171,8 +171,8 @@ pub(super) fn level_at(policy: &Policy, now: Timestamp) -> Level {
 /// The times at which the meaning of a policy changes.
 fn change_times(policy: &Policy) -> Vec<Timestamp> {
     let entries: Vec<Timestamp> = match &policy.spec {
-        PolicySpec::Toleration(spec) => spec.times().collect(),
-        PolicySpec::Taint(spec) => spec.times().collect(),
+        PolicySpec::Toleration(spec) => spec.expiry_times().collect(),
+        PolicySpec::Taint(spec) => spec.expiry_times().collect(),
         PolicySpec::TaintRule(_) | PolicySpec::Parameter(_) => Vec::new(),
     };
     entries.into_iter().chain(policy.enforce_from).collect()

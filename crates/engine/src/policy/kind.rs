@@ -47,9 +47,9 @@ impl PolicyKind {
         self.schema().name
     }
 
-    /// The API group of its resources.
+    /// The API group of the custom resources of all policy kinds.
     pub const GROUP: &str = "tollgate.dev";
-    /// The only version of its resources.
+    /// The only version of the custom resources of all policy kinds.
     pub const VERSION: &str = "v1alpha1";
 
     /// Returns the name of its resources in URLs, such as `tolerationpolicies`.

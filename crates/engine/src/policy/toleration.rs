@@ -205,7 +205,7 @@ fn tolerated_taints<'d>(toleration: Toleration<'d>, profile: &Profile) -> Tolera
     }
 }
 
-/// An entry and its policy.
+/// An entry of a TolerationPolicy, with the policy that contains it.
 type SourcedEntry<'s> = (MatchedPolicy<'s>, &'s TolerationEntry);
 
 /// The entries of all TolerationPolicies with the same action that apply to a request.

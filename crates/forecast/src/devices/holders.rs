@@ -96,7 +96,7 @@ impl<'d> Holders<'d> {
     }
 }
 
-/// A consumer that has reserved a claim.
+/// A consumer in `status.reservedFor` of a claim: a pod or something else.
 #[derive(Clone, Copy, Debug)]
 pub struct ClaimUser<'d> {
     /// The resource in `status.reservedFor`, such as `pods` or `podgroups`.

@@ -39,7 +39,7 @@ struct BoundPodEntry {
     is_removed: bool,
 }
 
-/// Marks the end of a linked list.
+/// The index that marks the end of a linked list of bound pods.
 const END_OF_LIST: u32 = u32::MAX;
 
 /// The pods bound to each node, and the resources and ports that they use.

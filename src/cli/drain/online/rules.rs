@@ -139,7 +139,7 @@ impl Run<'_> {
 
     /// Closes the devices of the plan: afterwards, each rule has the effect NoSchedule, or none of those that were created
     /// here is left.
-    pub(super) fn close(&mut self) -> Result<(), Halt> {
+    pub(super) fn close_devices(&mut self) -> Result<(), Halt> {
         let Some(plan) = self.plan.clone() else { return Err(Halt::internal("no plan")) };
         let is_new = self.rules.iter().all(|rule| rule.effect == Effect::None);
         for rule in self.rules.clone() {

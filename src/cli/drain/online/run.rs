@@ -150,7 +150,7 @@ impl<'r> Run<'r> {
         // Another drain may have ended a moment ago.
         self.refresh().map_err(into_refusal)?;
         self.find_rules()?;
-        self.close()?;
+        self.close_devices()?;
         self.closed = Some(self.server.now());
         self.finish_earlier_wave()?;
         self.move_all(&forceable)?;

@@ -76,7 +76,7 @@ impl Run<'_> {
         let is_closed = |name: &str| self.rules.iter().any(|rule| rule.name == name);
         if plan.rules.iter().any(|rule| !is_closed(&rule.name)) {
             self.plan = Some(plan);
-            self.close()?;
+            self.close_devices()?;
             plan = self.make_plan().map_err(Halt::Stopped)?;
         }
         self.check_newcomers(&plan)?;

@@ -42,7 +42,7 @@ pub struct PatchPrecedence<'d> {
     pub is_conditional: bool,
 }
 
-/// A taint and its origin.
+/// A taint of a device, and whether the driver or a patch sets it.
 #[derive(Clone, Copy, Debug)]
 pub struct SourcedTaint<'d> {
     pub taint: Taint<'d>,

@@ -45,7 +45,7 @@ const COMPARED_FIELDS: &[&str] = &[
 /// The fields of `spec` that do not affect any request.
 const INFORMATIVE_FIELDS: &[&str] = &["contact", "docs"];
 
-/// A changed field of a policy.
+/// A field of a policy whose value differs between two versions, with both values.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FieldChange {
     /// Path of the field, such as `spec.twoSteps`.

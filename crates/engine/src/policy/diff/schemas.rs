@@ -37,7 +37,7 @@ impl<'s> Schemas<'s> {
     }
 }
 
-/// The schemas of a policy.
+/// Returns the canonical JSON Schemas of a policy's entries.
 fn of_policy(policy: &Policy) -> Vec<Option<String>> {
     let list = match &policy.spec {
         PolicySpec::Taint(_) => "data",

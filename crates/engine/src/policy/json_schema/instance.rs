@@ -166,7 +166,7 @@ impl<'a> Node<'a, Tape> for Instance<'a> {
     }
 }
 
-/// Steps for reading a string.
+/// Returns the number of steps that reading a string takes, by its length.
 fn cost_of(text: &str) -> u64 {
     1 + text.len() as u64 / 64
 }

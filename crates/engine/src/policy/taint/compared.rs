@@ -18,7 +18,7 @@ const OTHER: &str = "any-other";
 
 impl TaintPolicy {
     /// Returns the times at which the entries of the policy expire.
-    pub(in crate::policy) fn times(&self) -> impl Iterator<Item = Timestamp> {
+    pub(in crate::policy) fn expiry_times(&self) -> impl Iterator<Item = Timestamp> {
         self.entries().filter_map(|entry| entry.terms.expires)
     }
 }

@@ -69,7 +69,7 @@ impl SampleToleration {
 
 impl TolerationPolicy {
     /// Returns the times at which the entries of the policy expire.
-    pub(in crate::policy) fn times(&self) -> impl Iterator<Item = Timestamp> {
+    pub(in crate::policy) fn expiry_times(&self) -> impl Iterator<Item = Timestamp> {
         self.entries().filter_map(|grant| grant.terms.expires)
     }
 

@@ -26,7 +26,7 @@ use tollgate_formats::names::{self, Unit};
 const RESULTS_LIMIT: usize = 32;
 /// Maximum number of configurations from the claim and the class together.
 const CONFIGS_LIMIT: usize = 64;
-/// The schema type of an allocation.
+/// The schema type of an allocation, for printing one that was changed.
 static WHOLE: Ty = Ty::Struct(&ALLOCATION);
 const CONFIG_SOURCES: &[&str] = &["FromClaim", "FromClass"];
 

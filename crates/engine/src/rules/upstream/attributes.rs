@@ -12,7 +12,7 @@ use tollgate_formats::names;
 
 /// Maximum number of attributes and capacities of a device, together.
 const MAX_ATTRIBUTES: usize = 32;
-/// Longest string or version, in bytes.
+/// Maximum length in bytes of a string or version attribute.
 const VALUE_LIMIT: usize = 64;
 /// The fields that can hold a value, in the order in which the server names them.
 const FIELDS: [&str; 8] = ["int", "bool", "string", "version", "ints", "bools", "strings", "versions"];

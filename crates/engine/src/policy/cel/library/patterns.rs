@@ -18,9 +18,9 @@ use super::{CelResult, argument, boolean, charge_steps, function_error, string, 
 
 /// Cached literal patterns per thread; bounded, because reloaded policies leave theirs behind.
 const MAX_FIXED_PATTERNS: usize = 1024;
-/// Cached computed patterns per thread.
+/// Maximum number of computed patterns that a thread caches.
 const MAX_COMPUTED_PATTERNS: usize = 64;
-/// Bytes of one compiled pattern.
+/// Maximum size of one compiled pattern in bytes.
 const MAX_COMPILED_BYTES: usize = 1 << 18;
 /// Instructions of a program that are executed for one character in one step, at worst.
 const INSTRUCTIONS_PER_STEP: u64 = 10;

@@ -4,9 +4,9 @@ use std::borrow::Cow;
 
 use tollgate_api::conform::suggest::nearest;
 
-/// The fields of a device.
+/// The fields of the variable `device` in selectors, for hints about misspelled names.
 const FIELDS: [&str; 4] = ["driver", "attributes", "capacity", "allowMultipleAllocations"];
-/// The variables of selectors.
+/// The variables of selectors, for hints about misspelled names.
 const VARIABLES: [&str; 1] = ["device"];
 /// Words of other languages, such as `and`, and the CEL operators for them.
 const WORDS_OF_OTHER_LANGUAGES: [(&str, &str); 3] = [
