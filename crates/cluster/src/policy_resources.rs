@@ -26,7 +26,8 @@ impl Cluster {
     /// Starts to watch all policies, for the life of the process.
     ///
     /// A change must be in force within two seconds, so an API server that returns is noticed sooner than by the other
-    /// watches, and so is one that vanished without closing the connection.
+    /// watches, and so is one that vanished without closing the connection. Policies are few, and one that is missed admits
+    /// what it should deny, so they are listed again when a watch ends.
     pub fn watch_policies(&self) -> ObjectWatch {
         let usual = self.timing;
         let max_backoff = usual.max_backoff.min(Duration::from_secs(1));
@@ -38,6 +39,7 @@ impl Cluster {
             watch_timeout: usual.watch_timeout.min(Duration::from_secs(20)),
             silence_timeout: usual.silence_timeout.min(Duration::from_secs(25)),
             request_timeout: usual.request_timeout.min(Duration::from_secs(5)),
+            list_after_watch: true,
             ..usual
         };
         let whole: ProjectFn = Arc::new(|_, _, object| {

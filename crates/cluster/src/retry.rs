@@ -24,6 +24,9 @@ pub struct Timing {
     pub not_served_delay: Duration,
     /// Interval of checks for changed local files (certificates).
     pub check_interval: Duration,
+    /// If true, everything is listed when the API server closes a watch, so that a lost event is missed for no longer than
+    /// a watch lasts.
+    pub list_after_watch: bool,
 }
 
 impl Default for Timing {
@@ -38,6 +41,7 @@ impl Default for Timing {
             stable_after: Duration::from_secs(30),
             not_served_delay: Duration::from_mins(5),
             check_interval: Duration::from_secs(10),
+            list_after_watch: false,
         }
     }
 }

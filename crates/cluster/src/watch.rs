@@ -2,7 +2,8 @@
 //!
 //! A broken watch continues at the last resourceVersion; if that has expired, everything is listed again. A watch
 //! without events is closed, and one that ends at once is retried with backoff. Cached objects stay in use meanwhile,
-//! and their age is known: that is why this is not kube's own watcher.
+//! and their age is known: that is why this is not kube's own watcher. An event that is older than the one before it
+//! changes nothing.
 //!
 //! Invariant: after a list the sink has exactly the listed objects, and nothing is removed while the API server is
 //! unreachable.
@@ -175,6 +176,13 @@ impl<S: ObjectSink + 'static> Reflector<S> {
                 *position = self.list().await?;
                 Ok(())
             }
+            Ok(WatchEnd::Closed) if self.timing.list_after_watch => {
+                // If the list fails, the watch continues.
+                let listed = self.list().await;
+                *position = Some(current);
+                *position = listed?;
+                Ok(())
+            }
             Ok(WatchEnd::Closed) => {
                 *position = Some(current);
                 Ok(())
@@ -275,6 +283,7 @@ impl<S: ObjectSink + 'static> Reflector<S> {
         mut lines: WatchLines,
         position: &mut WatchPosition,
     ) -> Result<WatchEnd, ApiError> {
+        let mut has_advanced = false;
         loop {
             let Ok(next) = timeout(self.timing.silence_timeout, lines.next()).await else {
                 return Err(ApiError::Unreachable(format!(
@@ -289,6 +298,9 @@ impl<S: ObjectSink + 'static> Reflector<S> {
                 WatchLine::TooLong(head) => {
                     let Some(skipped) = SkippedObject::of_event(&head) else { return Ok(WatchEnd::Expired) };
                     let SkippedObject { namespace, name, version, event, .. } = skipped;
+                    if is_older(version, &position.version) {
+                        continue;
+                    }
                     if event == "DELETED" {
                         self.remove(namespace, name);
                     } else {
@@ -304,6 +316,15 @@ impl<S: ObjectSink + 'static> Reflector<S> {
             let event = Envelope::open(&line, "object").map_err(not_json)?;
             let part = event.value(self.resource.keep, self.resource.max_nodes).map_err(not_json)?;
             let object = part.doc.root();
+            let version = object.get("metadata").get("resourceVersion").str();
+            if is_older(version, &position.version) {
+                // An event that was already read, and is sent again. If it is the first one, the API server does not
+                // know the position of this watch: it may have been restored from a backup.
+                if has_advanced {
+                    continue;
+                }
+                return Ok(WatchEnd::Expired);
+            }
             match event.rest().get("type").str() {
                 "ADDED" | "MODIFIED" => _ = self.put(&position.api_version, &part),
                 "DELETED" => {
@@ -321,8 +342,8 @@ impl<S: ObjectSink + 'static> Reflector<S> {
                     };
                 }
             }
-            let version = object.get("metadata").get("resourceVersion").str();
             if !version.is_empty() {
+                has_advanced = true;
                 version.clone_into(&mut position.version);
             }
         }
@@ -387,6 +408,15 @@ where
     }
 }
 
+/// True if a resourceVersion is older than another. They are numbers in every API server of Kubernetes; others say
+/// nothing about their order.
+fn is_older(version: &str, than: &str) -> bool {
+    match (version.parse::<u64>(), than.parse::<u64>()) {
+        (Ok(version), Ok(than)) => version < than,
+        _ => false,
+    }
+}
+
 /// Namespace and name of an object.
 fn object_key(object: Value<'_>) -> (&str, &str) {
     let metadata = object.get("metadata");
@@ -407,7 +437,8 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::time::Duration;
 
-    use super::{Arc, Timing, WatchHealth, percent_encode, restart_on_panic};
+    use super::fuzzing::read_from;
+    use super::{Arc, Timing, WatchEnd, WatchHealth, percent_encode, restart_on_panic};
 
     #[test]
     fn a_panic_is_told_and_the_watch_begins_anew() {
@@ -427,6 +458,38 @@ mod tests {
         }));
         assert_eq!(runs.load(Ordering::Relaxed), 2, "once more, and then it went well");
         assert!(health.age().is_some(), "nothing was heard since");
+    }
+
+    fn event(kind: &str, name: &str, version: u32) -> String {
+        format!(
+            "{{\"type\":\"{kind}\",\"object\":{{\"metadata\":{{\"name\":\"{name}\",\"resourceVersion\":\"{version}\"}}}}}}\n"
+        )
+    }
+
+    #[test]
+    fn an_event_that_is_sent_again_changes_nothing() {
+        let stream = [
+            event("ADDED", "a", 5),
+            event("DELETED", "b", 6),
+            event("DELETED", "a", 4),
+            event("ADDED", "b", 3),
+            event("ADDED", "c", 7),
+            event("ADDED", "c", 7),
+        ];
+        let (keys, ended) = read_from("2", stream.concat().as_bytes());
+        let names: Vec<&str> = keys.iter().map(|(_, name)| name.as_str()).collect();
+        assert_eq!(names, ["a", "c"]);
+        assert!(matches!(ended, Ok(WatchEnd::Closed)));
+    }
+
+    #[test]
+    fn an_api_server_that_begins_before_the_position_is_listed() {
+        let stream = event("ADDED", "a", 5);
+        let (keys, ended) = read_from("9", stream.as_bytes());
+        assert!(keys.is_empty() && matches!(ended, Ok(WatchEnd::Expired)), "{keys:?}");
+        // Versions that are no numbers say nothing.
+        let (keys, ended) = read_from("x9", stream.as_bytes());
+        assert!(keys.len() == 1 && matches!(ended, Ok(WatchEnd::Closed)), "{keys:?}");
     }
 
     #[test]
