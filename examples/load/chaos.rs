@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 use crate::balancer::{Balancer, Caller};
 use crate::client::{Client, request};
 use crate::cluster::{self, FLAGS, FakeCluster};
+use crate::double::Lies;
 use crate::server::Server;
 use crate::{mix, reviews};
 
@@ -24,6 +25,8 @@ const REPLICAS: usize = 3;
 const CLIENTS: u32 = 6;
 /// Time between two requests of a client.
 const PAUSE: Duration = Duration::from_millis(10);
+/// So many requests of a client on one connection, and then a new one.
+const REQUESTS_PER_CONNECTION: u32 = 50;
 /// How long a client waits for an answer.
 const TIMEOUT: Duration = Duration::from_secs(2);
 /// Later answers are late.
@@ -67,8 +70,8 @@ struct World<'f> {
     start: Instant,
     /// Number of the namespace that the policy file forbids tolerations in.
     file: u32,
-    /// A namespace in which tolerations must be denied after the fault, by a policy of that name.
-    forbidden: Option<&'static str>,
+    /// A namespace in which tolerations must be denied after the fault, and the policy that does so.
+    forbidden: Option<(&'static str, &'static str)>,
     /// The pods that were started on node 9 in addition to those that are always there.
     pods: u32,
 }
@@ -150,6 +153,7 @@ impl World<'_> {
         let ended = self.start.elapsed();
         self.change_everything();
         let converged = self.until_all_agree(ended);
+        self.cluster.api_server.lie(Lies::default());
         self.wait((ended + MAX_RECOVERY + Duration::from_secs(1)).saturating_sub(self.start.elapsed()));
         let [answered, wrong, lost, late, retried] =
             std::array::from_fn(|place| counts(&self.seen)[place] - before[place]);
@@ -195,7 +199,7 @@ impl World<'_> {
                 format!("evicts {} pods", self.pods + cluster::PODS_ON_NODE_9),
             ),
         ];
-        checks.extend(self.forbidden.map(|namespace| (in_namespace(namespace), namespace.to_owned())));
+        checks.extend(self.forbidden.map(|(namespace, policy)| (in_namespace(namespace), policy.to_owned())));
         checks
     }
 
@@ -249,6 +253,9 @@ fn send(client: Client, number: u32, seen: &Seen, over: &AtomicBool, start: Inst
     for turn in 0_u32.. {
         if over.load(Ordering::Relaxed) {
             return;
+        }
+        if turn % REQUESTS_PER_CONNECTION == 0 {
+            caller.disconnect();
         }
         let sample = &mut samples[deck[(turn + number * 17) as usize % deck.len()]];
         let (expected, name) = (sample.expected, sample.name);

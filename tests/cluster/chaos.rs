@@ -20,9 +20,9 @@ use crate::state::{BUDGETS, CLAIMS, PODS, RULES, SLICES, claim, pod, slice};
 
 const FLAGS: [&str; 4] = ["--cluster=all", "--policy-source", "files,cluster", "--policy"];
 
-fn toleration_policy(name: &str, namespace: &str) -> Value {
+fn toleration_policy(name: &str, namespace: &str, generation: usize) -> Value {
     json!({"apiVersion": "tollgate.dev/v1alpha1", "kind": "TolerationPolicy",
-        "metadata": {"name": name, "uid": format!("uid-{name}")},
+        "metadata": {"name": name, "uid": format!("uid-{name}"), "generation": generation},
         "spec": {"match": {"namespaces": [namespace]}, "allow": []}})
 }
 
@@ -83,8 +83,8 @@ impl World {
         }
         double.put(SLICES, slice("node-1", 4));
         double.install_policies();
-        double.put(TOLERATION_POLICIES, toleration_policy("fixed-resource", "denied-by-resource"));
-        let fixed = toleration_policy("fixed-file", "denied-by-file").to_string();
+        double.put(TOLERATION_POLICIES, toleration_policy("fixed-resource", "denied-by-resource", 1));
+        let fixed = toleration_policy("fixed-file", "denied-by-file", 1).to_string();
         std::fs::create_dir(folder.0.join("policies")).expect("a folder");
         std::fs::write(folder.0.join("policies/fixed.yaml"), fixed).expect("written");
         let mut world = World {
@@ -98,7 +98,7 @@ impl World {
         world.swap_certificate();
         world.change_everything();
         world.replicas = (0..3).map(|_| world.start_replica()).collect();
-        world.until_all_agree();
+        world.until_all_agree("the start");
         world
     }
 
@@ -135,16 +135,17 @@ impl World {
     fn change_everything(&mut self) {
         self.changes += 1;
         let number = self.changes;
-        self.write_policy_file(&toleration_policy("changing-file", &format!("file-{number}")).to_string());
-        self.double
-            .put(TOLERATION_POLICIES, toleration_policy("changing-resource", &format!("resource-{number}")));
+        let file = toleration_policy("changing-file", &format!("file-{number}"), number);
+        self.write_policy_file(&file.to_string());
+        let resource = toleration_policy("changing-resource", &format!("resource-{number}"), number);
+        self.double.put(TOLERATION_POLICIES, resource);
         let name = format!("pod-{number}");
         self.double.put(CLAIMS, claim("a", &name, "node-1", "gpu-0"));
         self.double.put(PODS, pod("a", &name));
     }
 
     /// Waits until all replicas decide by what is true now.
-    fn until_all_agree(&self) {
+    fn until_all_agree(&self, after: &str) {
         let number = self.changes;
         let checks = [
             (tolerating_claim(&format!("file-{number}")), "changing-file".to_owned()),
@@ -153,7 +154,7 @@ impl World {
         ];
         for (place, replica) in self.replicas.iter().enumerate() {
             for (bytes, text) in &checks {
-                until(&format!("replica {place} says {text}"), || {
+                until(&format!("replica {place} says {text} after {after}"), || {
                     self.probe();
                     let sent = self.client(replica).connect().and_then(|mut link| {
                         link.send(bytes)?;
@@ -263,7 +264,7 @@ fn no_answer_is_wrong_or_lost_whatever_breaks() {
         for (name, fault) in FAULTS {
             fault(&mut world);
             world.change_everything();
-            world.until_all_agree();
+            world.until_all_agree(name);
             world.double.lie(Lies::default());
             let seen = [&counts.wrong, &counts.lost].map(|count| count.load(Ordering::Relaxed));
             assert_eq!(seen, [0, 0], "wrong and lost after {name}");

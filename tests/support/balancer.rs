@@ -89,6 +89,12 @@ impl Caller {
         Caller { client, link: None, retried: 0 }
     }
 
+    /// Closes its connection, so that the next request opens a new one.
+    #[allow(dead_code, reason = "only `make chaos` needs it")]
+    pub(crate) fn disconnect(&mut self) {
+        self.link = None;
+    }
+
     /// Sends a request, and once more if it had no answer or was rejected with 503; `None` if that did not help.
     pub(crate) fn call(&mut self, bytes: &[u8]) -> Option<Reply> {
         if let Some(reply) = self.attempt(bytes) {
