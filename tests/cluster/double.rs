@@ -566,16 +566,22 @@ impl Double {
                 .collect();
             if let Some((last, ..)) = news.last() {
                 version = *last;
-                let mut text = String::new();
-                for (_, _, kind, object) in news.iter().flat_map(|event| state.told(event)) {
-                    let event = json!({"type": kind, "object": visible_part(object, metadata_only)});
-                    text.push_str(&go_text(&event));
-                    text.push('\n');
-                }
-                if text.is_empty() {
+                let told: Vec<Value> = news
+                    .iter()
+                    .flat_map(|event| state.told(event))
+                    .map(|(_, _, kind, object)| {
+                        json!({"type": kind, "object": visible_part(object, metadata_only)})
+                    })
+                    .collect();
+                if told.is_empty() {
                     continue;
                 }
                 drop(state);
+                let mut text = String::new();
+                for event in &told {
+                    text.push_str(&go_text(event));
+                    text.push('\n');
+                }
                 // One event in two chunks: a line may arrive in pieces.
                 let (first, second) = text.as_bytes().split_at(text.len() / 2);
                 let sent = stream.chunk(first).and_then(|()| stream.chunk(second));
