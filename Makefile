@@ -149,22 +149,25 @@ FUZZ_FLAGS = --cfg fuzzing -C passes=sancov-module -C llvm-args=-sanitizer-cover
 FUZZ_DIR = $(TARGET_DIR)/fuzz
 SECONDS ?= 60
 TARGET ?=
+# Inputs to try: the default, -1, is as many as the time allows.
+RUNS ?= -1
 
 .PHONY: fuzz-build
 fuzz-build:
 	@# The flags are only for the host's target, and not for build scripts: a target makes the difference.
-	RUSTFLAGS="$(FUZZ_FLAGS)" cargo build --locked --profile fuzz -p tollgate-fuzz --features libfuzzer \
+	RUSTFLAGS="$(FUZZ_FLAGS)" cargo build --locked --profile fuzz -p tollgate-fuzz --bin fuzz --features libfuzzer \
 		--target $(STATIC_TARGET) --target-dir $(FUZZ_DIR)
 
 .PHONY: fuzz
 fuzz: fuzz-build ## look for inputs that break a law: make fuzz SECONDS=600 [TARGET=review]; needs a C++ compiler
-	@bin=$(FUZZ_DIR)/$(STATIC_TARGET)/fuzz; failed=; \
-	for name in $(or $(TARGET),$$($$bin/corpus list | cut -d" " -f1)); do \
-		len=$$($$bin/corpus list | awk -v name=$$name '$$1 == name {print $$2}'); \
+	@bin=$(FUZZ_DIR)/$(STATIC_TARGET)/fuzz/fuzz; failed=; \
+	for name in $(or $(TARGET),$$($$bin list 2>/dev/null | cut -d" " -f1)); do \
+		len=$$($$bin list 2>/dev/null | awk -v name=$$name '$$1 == name {print $$2}'); \
 		work=$(FUZZ_DIR)/inputs/$$name; mkdir -p $$work $(FUZZ_DIR)/found; \
-		$$bin/corpus unpack $$name $$work >/dev/null; \
-		TOLLGATE_FUZZ=$$name $$bin/fuzz -max_total_time=$(SECONDS) -timeout=1 -rss_limit_mb=2048 -max_len=$$len \
-			-print_final_stats=1 -artifact_prefix=$(FUZZ_DIR)/found/$$name- $$work >$(FUZZ_DIR)/$$name.log 2>&1 \
+		$$bin unpack $$name $$work >/dev/null 2>&1; $$bin words $$name 2>/dev/null >$(FUZZ_DIR)/$$name.dict; \
+		TOLLGATE_FUZZ=$$name $$bin -max_total_time=$(SECONDS) -runs=$(RUNS) -timeout=1 -rss_limit_mb=2048 \
+			-max_len=$$len -dict=$(FUZZ_DIR)/$$name.dict -print_final_stats=1 \
+			-artifact_prefix=$(FUZZ_DIR)/found/$$name- $$work >$(FUZZ_DIR)/$$name.log 2>&1 \
 			|| { failed=1; tail -40 $(FUZZ_DIR)/$$name.log; }; \
 		awk -v name=$$name '/stat::number_of_executed_units/ {runs = $$2} /stat::slowest_unit_time_sec/ {slow = $$2} \
 			/ cov: / {for (i = 1; i < NF; i++) if ($$i == "cov:") cov = $$(i + 1)} \
@@ -173,12 +176,29 @@ fuzz: fuzz-build ## look for inputs that break a law: make fuzz SECONDS=600 [TAR
 
 .PHONY: fuzz-store
 fuzz-store: fuzz-build ## keep the smallest inputs that reach the same code as all that were found, in fuzz/corpus
-	@bin=$(FUZZ_DIR)/$(STATIC_TARGET)/fuzz; \
-	for name in $(or $(TARGET),$$($$bin/corpus list | cut -d" " -f1)); do \
+	@bin=$(FUZZ_DIR)/$(STATIC_TARGET)/fuzz/fuzz; \
+	for name in $(or $(TARGET),$$($$bin list 2>/dev/null | cut -d" " -f1)); do \
 		rm -rf $(FUZZ_DIR)/small/$$name && mkdir -p $(FUZZ_DIR)/small/$$name; \
-		TOLLGATE_FUZZ=$$name $$bin/fuzz -merge=1 -timeout=1 $(FUZZ_DIR)/small/$$name $(FUZZ_DIR)/inputs/$$name >/dev/null 2>&1; \
-		echo "$$name $$($$bin/corpus pack $$name $(FUZZ_DIR)/small/$$name)"; \
+		TOLLGATE_FUZZ=$$name $$bin -merge=1 -timeout=1 $(FUZZ_DIR)/small/$$name $(FUZZ_DIR)/inputs/$$name >/dev/null 2>&1; \
+		echo "$$name $$($$bin pack $$name $(FUZZ_DIR)/small/$$name 2>/dev/null)"; \
 	done
+
+# From the component llvm-tools of the toolchain.
+LLVM_BIN ?= $(shell rustc --print sysroot)/lib/rustlib/$(STATIC_TARGET)/bin
+
+.PHONY: fuzz-coverage
+fuzz-coverage: ## print which share of the lines of each crate the stored inputs run (needs llvm-tools and jq)
+	RUSTC_WORKSPACE_WRAPPER=$(CURDIR)/fuzz/instrumented cargo build --locked -p tollgate-fuzz --bin corpus
+	@dir=$(FUZZ_DIR)/coverage; bin=$(TARGET_DIR)/debug/corpus; rm -rf $$dir; mkdir -p $$dir; \
+	for name in $$($$bin list 2>/dev/null | cut -d" " -f1); do \
+		LLVM_PROFILE_FILE=$$dir/$$name.profraw $$bin run $$name >/dev/null || exit 1; \
+	done; \
+	$(LLVM_BIN)/llvm-profdata merge -sparse $$dir/*.profraw -o $$dir/all.profdata; \
+	$(LLVM_BIN)/llvm-cov export -summary-only -instr-profile $$dir/all.profdata $$bin | jq -r --arg root $(CURDIR)/ ' \
+		[.data[0].files[] | select(.filename | startswith($$root)) | {lines: .summary.lines} + \
+			{crate: (.filename[($$root | length):] | capture("^(?<crate>crates/[^/]+|[^/]+)").crate)}] \
+		| group_by(.crate)[] | (map(.lines.count) | add) as $$all | (map(.lines.covered) | add) as $$run \
+		| "\(.[0].crate)\t\($$run) of \($$all) lines\t\(100 * $$run / $$all | floor)%"'
 
 .PHONY: deny
 deny: ## check licenses, banned crates and sources (needs cargo-deny)

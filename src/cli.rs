@@ -180,6 +180,12 @@ pub mod fuzzing {
     pub fn lsp(data: &[u8]) {
         super::lsp::fuzzing::play(data);
     }
+
+    /// The messages of a program, as `tollgate mcp` gets them.
+    #[cfg(feature = "mcp")]
+    pub fn mcp(data: &[u8]) {
+        super::mcp::fuzzing::play(data);
+    }
 }
 
 /// Runs the program.

@@ -8,6 +8,8 @@
 //! Invariant: no call and no flag changes anything, a call cannot name files or clusters, and no message, call or command
 //! ends the server.
 
+#[cfg(any(test, fuzzing))]
+pub(super) mod fuzzing;
 mod result;
 mod run;
 mod stdio;
@@ -63,7 +65,7 @@ pub(super) struct Arguments {
 
 impl Arguments {
     pub(super) fn run(&self, _: &mut Console) -> Result<Tally, Failure> {
-        let server = Server::new(self.settings()?, self.timeout)?;
+        let server = Server::new(self.settings()?, Runner::new(self.timeout)?)?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let (transport, writer) = StdioTransport::open();
         let ended = runtime.block_on(async { serve_directly(server, transport, None).waiting().await });
@@ -112,10 +114,10 @@ struct Server {
 }
 
 impl Server {
-    fn new(settings: Settings, timeout: Duration) -> Result<Server, Failure> {
+    fn new(settings: Settings, runner: Runner) -> Result<Server, Failure> {
         let is_offered = |needs: Option<Setting>| needs.is_none_or(|setting| settings.has(setting));
         let tools = tools::ALL.iter().filter(|spec| is_offered(spec.needs)).map(OfferedTool::new);
-        Ok(Server { tools: tools.collect::<Result<_, _>>()?, runner: Runner::new(timeout)?, settings })
+        Ok(Server { tools: tools.collect::<Result<_, _>>()?, runner, settings })
     }
 
     /// What a client should know.

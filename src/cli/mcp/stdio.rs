@@ -29,7 +29,7 @@ const MAX_REQUEST_BYTES: usize = 8 << 20;
 /// Bytes of the ID of a request.
 const MAX_ID: usize = 256;
 /// Messages between this and the threads that read and write.
-const MAX_QUEUED: usize = 4;
+pub(super) const MAX_QUEUED: usize = 4;
 /// How long requests may still take at the end of the input. Clients wait about twice as long before they kill.
 const GRACE: Duration = Duration::from_secs(1);
 /// Error code of a server that has enough to do, from the range for servers.
@@ -40,7 +40,7 @@ type Sent = TxJsonRpcMessage<RoleServer>;
 
 /// A line of the input.
 #[derive(Debug, PartialEq, Eq)]
-enum Line {
+pub(super) enum Line {
     Whole(Vec<u8>),
     TooLong,
 }
@@ -51,16 +51,22 @@ pub(super) struct StdioTransport {
     out: mpsc::Sender<String>,
     /// An answer that has to be written before anything else is read.
     reply: Option<String>,
-    requests: Requests,
+    pub(super) requests: Requests,
     /// When to stop waiting for requests, once the input has ended.
     deadline: Option<Instant>,
 }
 
 /// The requests that are not answered yet, with the bytes of their messages.
 #[derive(Clone, Default)]
-struct Requests(Arc<Mutex<HashMap<RequestId, usize>>>);
+pub(super) struct Requests(Arc<Mutex<HashMap<RequestId, usize>>>);
 
 impl Requests {
+    /// True if all requests are answered.
+    #[cfg(any(test, fuzzing))]
+    pub(super) fn is_empty(&self) -> bool {
+        self.lock().is_empty()
+    }
+
     fn lock(&self) -> MutexGuard<'_, HashMap<RequestId, usize>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -99,8 +105,12 @@ impl StdioTransport {
                 }
             }
         });
-        let requests = Requests::default();
-        (StdioTransport { lines, out, reply: None, requests, deadline: None }, writer)
+        (StdioTransport::new(lines, out), writer)
+    }
+
+    /// A transport for the lines that are received, which sends its answers out.
+    pub(super) fn new(lines: mpsc::Receiver<Line>, out: mpsc::Sender<String>) -> StdioTransport {
+        StdioTransport { lines, out, reply: None, requests: Requests::default(), deadline: None }
     }
 
     /// The message of a line; `Err` with an answer if there is none; `None` for a blank line.
@@ -218,7 +228,7 @@ fn send_lines(mut input: impl BufRead, lines: &mpsc::Sender<Line>) {
 }
 
 /// The next line without its end; `None` at the end of the input.
-fn next_line(input: &mut impl BufRead) -> io::Result<Option<Line>> {
+pub(super) fn next_line(input: &mut impl BufRead) -> io::Result<Option<Line>> {
     let mut line = Vec::new();
     let (mut is_started, mut is_too_long) = (false, false);
     loop {

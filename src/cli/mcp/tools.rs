@@ -224,6 +224,29 @@ impl ToolSpec {
         Ok(schema)
     }
 
+    /// True if the command line has, in front of its operands, only the command of this tool and flags that its rows and
+    /// settings allow: what the header of this module promises.
+    #[cfg(any(test, fuzzing))]
+    pub(super) fn allows(&self, invocation: &Invocation, settings: &Settings) -> bool {
+        let arguments: Option<Vec<&str>> = invocation.arguments.iter().map(|text| text.to_str()).collect();
+        let Some(arguments) = arguments else { return false };
+        let Some(flags) = arguments.strip_prefix(&["--color=never"]) else { return false };
+        let Some(flags) = flags.strip_prefix(self.command) else { return false };
+        let is_row = |flag: &str| {
+            self.rows.iter().any(|row| match (&row.place, flag.split_once('=')) {
+                (Place::Flag(name), None) => matches!(row.form, Form::Switch) && *name == flag,
+                (Place::Flag(name), Some((given, _))) => !matches!(row.form, Form::Switch) && *name == given,
+                _ => false,
+            })
+        };
+        let is_setting = |flag: &str| {
+            settings.0.iter().any(|(setting, given)| self.gets.contains(setting) && given == flag)
+        };
+        let operands = flags.iter().position(|flag| *flag == "--");
+        let flags = operands.and_then(|end| flags.get(..end));
+        flags.is_some_and(|flags| flags.iter().all(|flag| is_row(flag) || is_setting(flag)))
+    }
+
     /// True if the command writes JSON, one value per line.
     pub(super) fn writes_json(&self) -> bool {
         self.output.is_some()
