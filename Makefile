@@ -20,7 +20,10 @@ IMAGE ?= tollgate:$(VERSION)
 STATIC_TARGET ?= $(shell rustc -vV | awk '/^host: / {print $$2}')
 # The image has no commands for a desk: neither `ui` nor `mcp`.
 IMAGE_FEATURES = --no-default-features --features online
+REPRODUCE = $(abspath $(TARGET_DIR))/reproduce
 STATIC_BINARY = $(TARGET_DIR)/$(STATIC_TARGET)/release/tollgate
+# Panics name files of dependencies; the binary must not depend on the folder in which cargo keeps them.
+SAME_PATHS = --remap-path-prefix=$(or $(CARGO_HOME),$(HOME)/.cargo)=/cargo
 AUDITABLE = $(shell cargo auditable --version >/dev/null 2>&1 && echo auditable)
 
 .PHONY: help
@@ -199,7 +202,7 @@ workflows: ## check the workflows with actionlint and zizmor, offline
 
 .PHONY: static
 static: ## build the static binary for the image, with an embedded list of dependencies if cargo-auditable is installed
-	RUSTFLAGS="-C target-feature=+crt-static" \
+	RUSTFLAGS="-C target-feature=+crt-static $(SAME_PATHS)" \
 		cargo $(AUDITABLE) build --locked --release --bin tollgate --target $(STATIC_TARGET) $(IMAGE_FEATURES)
 	@# Removing the symbol table saves 3 MB; a panic still shows the file and line.
 	strip --strip-all --keep-section=.dep-v0 $(STATIC_BINARY)
@@ -208,6 +211,19 @@ static: ## build the static binary for the image, with an embedded list of depen
 static-test: static ## check that the binary is static, at most 25 MB, and runs as an unknown user in an empty read-only root
 	TOLLGATE_STATIC_BINARY=$(abspath $(STATIC_BINARY)) TOLLGATE_AUDITABLE=$(AUDITABLE) \
 		cargo test --locked --test serve empty_root -- --include-ignored
+
+.PHONY: reproduce
+reproduce: ## build the static binary of the last commit in two folders, each with another CARGO_HOME, and compare the bytes
+	@# The folders of cargo differ only by name; what was downloaded before is used by both.
+	@rm -rf $(REPRODUCE) && for name in one the-other; do \
+		mkdir -p $(REPRODUCE)/$$name/source $(REPRODUCE)/$$name/cargo; \
+		git archive HEAD | tar -x -C $(REPRODUCE)/$$name/source; \
+		ln -s $(or $(CARGO_HOME),$(HOME)/.cargo)/* $(REPRODUCE)/$$name/cargo/; \
+		CARGO_HOME=$(REPRODUCE)/$$name/cargo CARGO_TARGET_DIR=$(REPRODUCE)/$$name/target \
+			$(MAKE) --no-print-directory -C $(REPRODUCE)/$$name/source static; \
+	done
+	@cd $(REPRODUCE) && sha256sum */target/$(STATIC_TARGET)/release/tollgate \
+		&& cmp */target/$(STATIC_TARGET)/release/tollgate && echo "both builds are the same bytes"
 
 .PHONY: sbom
 sbom: ## write the software bill of materials in CycloneDX format (needs cargo-cyclonedx)
