@@ -20,7 +20,10 @@ IMAGE ?= tollgate:$(VERSION)
 STATIC_TARGET ?= $(shell rustc -vV | awk '/^host: / {print $$2}')
 # The image has no commands for a desk: neither `ui` nor `mcp`.
 IMAGE_FEATURES = --no-default-features --features online
+REPRODUCE = $(abspath $(TARGET_DIR))/reproduce
 STATIC_BINARY = $(TARGET_DIR)/$(STATIC_TARGET)/release/tollgate
+# Panics name files of dependencies; the binary must not depend on the folder in which cargo keeps them.
+SAME_PATHS = --remap-path-prefix=$(or $(CARGO_HOME),$(HOME)/.cargo)=/cargo
 AUDITABLE = $(shell cargo auditable --version >/dev/null 2>&1 && echo auditable)
 
 .PHONY: help
@@ -46,9 +49,9 @@ limits: ## test slow, large and non-reading clients, and 6,000 busy connections,
 	$${CARGO_TARGET_DIR:-target}/release/examples/load limits
 
 .PHONY: chaos
-chaos: ## break three replicas under load in a dozen ways; fail if an answer is wrong or lost (2 minutes)
+chaos: ## break three replicas and their API server under load in 20 ways; fail if an answer is wrong or lost (4 minutes)
 	cargo build --locked --release --bin tollgate --example load
-	$(TARGET_DIR)/release/examples/load chaos
+	$(TARGET_DIR)/release/examples/load chaos "$(FAULT)"
 
 MINUTES ?= 60
 
@@ -149,22 +152,25 @@ FUZZ_FLAGS = --cfg fuzzing -C passes=sancov-module -C llvm-args=-sanitizer-cover
 FUZZ_DIR = $(TARGET_DIR)/fuzz
 SECONDS ?= 60
 TARGET ?=
+# Inputs to try: the default, -1, is as many as the time allows.
+RUNS ?= -1
 
 .PHONY: fuzz-build
 fuzz-build:
 	@# The flags are only for the host's target, and not for build scripts: a target makes the difference.
-	RUSTFLAGS="$(FUZZ_FLAGS)" cargo build --locked --profile fuzz -p tollgate-fuzz --features libfuzzer \
+	RUSTFLAGS="$(FUZZ_FLAGS)" cargo build --locked --profile fuzz -p tollgate-fuzz --bin fuzz --features libfuzzer \
 		--target $(STATIC_TARGET) --target-dir $(FUZZ_DIR)
 
 .PHONY: fuzz
 fuzz: fuzz-build ## look for inputs that break a law: make fuzz SECONDS=600 [TARGET=review]; needs a C++ compiler
-	@bin=$(FUZZ_DIR)/$(STATIC_TARGET)/fuzz; failed=; \
-	for name in $(or $(TARGET),$$($$bin/corpus list | cut -d" " -f1)); do \
-		len=$$($$bin/corpus list | awk -v name=$$name '$$1 == name {print $$2}'); \
+	@bin=$(FUZZ_DIR)/$(STATIC_TARGET)/fuzz/fuzz; failed=; \
+	for name in $(or $(TARGET),$$($$bin list 2>/dev/null | cut -d" " -f1)); do \
+		len=$$($$bin list 2>/dev/null | awk -v name=$$name '$$1 == name {print $$2}'); \
 		work=$(FUZZ_DIR)/inputs/$$name; mkdir -p $$work $(FUZZ_DIR)/found; \
-		$$bin/corpus unpack $$name $$work >/dev/null; \
-		TOLLGATE_FUZZ=$$name $$bin/fuzz -max_total_time=$(SECONDS) -timeout=1 -rss_limit_mb=2048 -max_len=$$len \
-			-print_final_stats=1 -artifact_prefix=$(FUZZ_DIR)/found/$$name- $$work >$(FUZZ_DIR)/$$name.log 2>&1 \
+		$$bin unpack $$name $$work >/dev/null 2>&1; $$bin words $$name 2>/dev/null >$(FUZZ_DIR)/$$name.dict; \
+		TOLLGATE_FUZZ=$$name $$bin -max_total_time=$(SECONDS) -runs=$(RUNS) -timeout=1 -rss_limit_mb=2048 \
+			-max_len=$$len -dict=$(FUZZ_DIR)/$$name.dict -print_final_stats=1 \
+			-artifact_prefix=$(FUZZ_DIR)/found/$$name- $$work >$(FUZZ_DIR)/$$name.log 2>&1 \
 			|| { failed=1; tail -40 $(FUZZ_DIR)/$$name.log; }; \
 		awk -v name=$$name '/stat::number_of_executed_units/ {runs = $$2} /stat::slowest_unit_time_sec/ {slow = $$2} \
 			/ cov: / {for (i = 1; i < NF; i++) if ($$i == "cov:") cov = $$(i + 1)} \
@@ -173,12 +179,29 @@ fuzz: fuzz-build ## look for inputs that break a law: make fuzz SECONDS=600 [TAR
 
 .PHONY: fuzz-store
 fuzz-store: fuzz-build ## keep the smallest inputs that reach the same code as all that were found, in fuzz/corpus
-	@bin=$(FUZZ_DIR)/$(STATIC_TARGET)/fuzz; \
-	for name in $(or $(TARGET),$$($$bin/corpus list | cut -d" " -f1)); do \
+	@bin=$(FUZZ_DIR)/$(STATIC_TARGET)/fuzz/fuzz; \
+	for name in $(or $(TARGET),$$($$bin list 2>/dev/null | cut -d" " -f1)); do \
 		rm -rf $(FUZZ_DIR)/small/$$name && mkdir -p $(FUZZ_DIR)/small/$$name; \
-		TOLLGATE_FUZZ=$$name $$bin/fuzz -merge=1 -timeout=1 $(FUZZ_DIR)/small/$$name $(FUZZ_DIR)/inputs/$$name >/dev/null 2>&1; \
-		echo "$$name $$($$bin/corpus pack $$name $(FUZZ_DIR)/small/$$name)"; \
+		TOLLGATE_FUZZ=$$name $$bin -merge=1 -timeout=1 $(FUZZ_DIR)/small/$$name $(FUZZ_DIR)/inputs/$$name >/dev/null 2>&1; \
+		echo "$$name $$($$bin pack $$name $(FUZZ_DIR)/small/$$name 2>/dev/null)"; \
 	done
+
+# From the component llvm-tools of the toolchain.
+LLVM_BIN ?= $(shell rustc --print sysroot)/lib/rustlib/$(STATIC_TARGET)/bin
+
+.PHONY: fuzz-coverage
+fuzz-coverage: ## print which share of the lines of each crate the stored inputs run (needs llvm-tools and jq)
+	RUSTC_WORKSPACE_WRAPPER=$(CURDIR)/fuzz/instrumented cargo build --locked -p tollgate-fuzz --bin corpus
+	@dir=$(FUZZ_DIR)/coverage; bin=$(TARGET_DIR)/debug/corpus; rm -rf $$dir; mkdir -p $$dir; \
+	for name in $$($$bin list 2>/dev/null | cut -d" " -f1); do \
+		LLVM_PROFILE_FILE=$$dir/$$name.profraw $$bin run $$name >/dev/null || exit 1; \
+	done; \
+	$(LLVM_BIN)/llvm-profdata merge -sparse $$dir/*.profraw -o $$dir/all.profdata; \
+	$(LLVM_BIN)/llvm-cov export -summary-only -instr-profile $$dir/all.profdata $$bin | jq -r --arg root $(CURDIR)/ ' \
+		[.data[0].files[] | select(.filename | startswith($$root)) | {lines: .summary.lines} + \
+			{crate: (.filename[($$root | length):] | capture("^(?<crate>crates/[^/]+|[^/]+)").crate)}] \
+		| group_by(.crate)[] | (map(.lines.count) | add) as $$all | (map(.lines.covered) | add) as $$run \
+		| "\(.[0].crate)\t\($$run) of \($$all) lines\t\(100 * $$run / $$all | floor)%"'
 
 .PHONY: deny
 deny: ## check licenses, banned crates and sources (needs cargo-deny)
@@ -199,7 +222,7 @@ workflows: ## check the workflows with actionlint and zizmor, offline
 
 .PHONY: static
 static: ## build the static binary for the image, with an embedded list of dependencies if cargo-auditable is installed
-	RUSTFLAGS="-C target-feature=+crt-static" \
+	RUSTFLAGS="-C target-feature=+crt-static $(SAME_PATHS)" \
 		cargo $(AUDITABLE) build --locked --release --bin tollgate --target $(STATIC_TARGET) $(IMAGE_FEATURES)
 	@# Removing the symbol table saves 3 MB; a panic still shows the file and line.
 	strip --strip-all --keep-section=.dep-v0 $(STATIC_BINARY)
@@ -208,6 +231,19 @@ static: ## build the static binary for the image, with an embedded list of depen
 static-test: static ## check that the binary is static, at most 25 MB, and runs as an unknown user in an empty read-only root
 	TOLLGATE_STATIC_BINARY=$(abspath $(STATIC_BINARY)) TOLLGATE_AUDITABLE=$(AUDITABLE) \
 		cargo test --locked --test serve empty_root -- --include-ignored
+
+.PHONY: reproduce
+reproduce: ## build the static binary of the last commit in two folders, each with another CARGO_HOME, and compare the bytes
+	@# The folders of cargo differ only by name; what was downloaded before is used by both.
+	@rm -rf $(REPRODUCE) && for name in one the-other; do \
+		mkdir -p $(REPRODUCE)/$$name/source $(REPRODUCE)/$$name/cargo; \
+		git archive HEAD | tar -x -C $(REPRODUCE)/$$name/source; \
+		ln -s $(or $(CARGO_HOME),$(HOME)/.cargo)/* $(REPRODUCE)/$$name/cargo/; \
+		CARGO_HOME=$(REPRODUCE)/$$name/cargo CARGO_TARGET_DIR=$(REPRODUCE)/$$name/target \
+			$(MAKE) --no-print-directory -C $(REPRODUCE)/$$name/source static; \
+	done
+	@cd $(REPRODUCE) && sha256sum */target/$(STATIC_TARGET)/release/tollgate \
+		&& cmp */target/$(STATIC_TARGET)/release/tollgate && echo "both builds are the same bytes"
 
 .PHONY: sbom
 sbom: ## write the software bill of materials in CycloneDX format (needs cargo-cyclonedx)

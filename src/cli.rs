@@ -180,9 +180,15 @@ pub mod fuzzing {
     pub fn lsp(data: &[u8]) {
         super::lsp::fuzzing::play(data);
     }
+
+    /// The messages of a program, as `tollgate mcp` gets them.
+    #[cfg(feature = "mcp")]
+    pub fn mcp(data: &[u8]) {
+        super::mcp::fuzzing::play(data);
+    }
 }
 
-/// Runs the program.
+/// Parses the arguments of the process, runs the command, and returns the exit code.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     if let Some(candidates) = plugin::completions(&arguments, Arguments::command) {

@@ -15,8 +15,8 @@ mod levels;
 mod suppression;
 
 pub(crate) use acceptance::{Acceptance, ObjectName, SortedFindings};
-pub(crate) use baseline::{Baseline, KnownFindings, MAX_BASELINE};
-pub(crate) use fields::CONFIG;
+pub(crate) use baseline::{Baseline, KnownFindings, MAX_BASELINE_BYTES};
+pub(crate) use fields::{CONFIG, rules_and_origins};
 pub(crate) use file::{ConfigFile, Override, Setting, Strings};
 pub(crate) use levels::{LevelSetting, LevelTarget, Levels};
 pub use suppression::Suppressions;

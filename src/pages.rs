@@ -3,7 +3,7 @@
 
 use tollgate_document::finding::RuleId;
 
-/// Name and text, sorted by name (`build.rs`).
+/// Name and Markdown text of each rule page, sorted by name; `build.rs` makes the list.
 static PAGES: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/pages.rs"));
 
 /// The Markdown page about a rule; empty if there is none.

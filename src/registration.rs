@@ -16,9 +16,9 @@ use tollgate_engine::engine::Engine;
 use tollgate_engine::policy::PolicySubset;
 use tollgate_engine::rules::{self, Origin};
 
-/// Tolerations of claims and templates; fails closed.
+/// Webhook for claims and templates with tolerations; fails closed.
 const CLAIMS: &str = "claims.validate.tollgate.dev";
-/// Claims without tolerations.
+/// Webhook for claims and templates without tolerations.
 const OTHER_CLAIMS: &str = "other-claims.validate.tollgate.dev";
 /// Claims without tolerations that have parameters, constraints or admin access.
 const CLAIM_DETAILS: &str = "claim-details.validate.tollgate.dev";
@@ -26,9 +26,9 @@ const CLAIM_DETAILS: &str = "claim-details.validate.tollgate.dev";
 const PLAIN_CLAIMS: &str = "plain-claims.validate.tollgate.dev";
 /// Webhook for slices with taints.
 const SLICES: &str = "slices.validate.tollgate.dev";
-/// Slices without taints.
+/// Webhook for slices without taints.
 const OTHER_SLICES: &str = "other-slices.validate.tollgate.dev";
-/// DeviceTaintRules; fails closed.
+/// Webhook for DeviceTaintRules; fails closed.
 const RULES: &str = "rules.validate.tollgate.dev";
 /// Webhook for DeviceClasses.
 const CLASSES: &str = "classes.validate.tollgate.dev";
@@ -36,7 +36,7 @@ const CLASSES: &str = "classes.validate.tollgate.dev";
 const POLICIES: &str = "policies.validate.tollgate.dev";
 /// Webhook that adds default tolerations to claims.
 const CLAIM_DEFAULTS: &str = "claims.mutate.tollgate.dev";
-/// `timeAdded` in `spec.taints` of draft r2.
+/// Webhook that adds `timeAdded` to `spec.taints` of slices, which the second draft of KEP-5055 has.
 const SLICE_TIMES: &str = "slices.mutate.tollgate.dev";
 
 /// Every entry, in the order in which they are registered.

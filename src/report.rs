@@ -69,7 +69,7 @@ formats! {
 }
 
 impl Format {
-    /// The format of that name.
+    /// Returns the format with that name; `None` if there is none.
     pub fn parse(name: &str) -> Option<Format> {
         Format::ALL.into_iter().find(|format| format.name() == name)
     }
@@ -93,10 +93,12 @@ trait ReportWriter {
     }
 
     /// Returns the footer of the report.
-    fn end(&self, summary: &Summary, report: &Report) -> String;
+    fn end(&self, summary: &Summary, report: &Report) -> String {
+        report.summary(summary)
+    }
 }
 
-/// The verdict on a document.
+/// Whether a document is valid, invalid, skipped or unreadable.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DocumentStatus {
     /// No finding denies the document; there may be warnings.
@@ -143,7 +145,7 @@ pub struct AcceptedFinding {
     pub by: AcceptedBy,
 }
 
-/// Why a finding is accepted.
+/// What accepts a finding, so that it is not reported: a comment, a baseline or the configuration.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum AcceptedBy {
@@ -161,7 +163,7 @@ pub enum AcceptedBy {
     },
 }
 
-/// The result of checking one document.
+/// The result of checking one document, with its findings and position, as reports print it.
 #[derive(Debug)]
 pub struct DocumentResult<'a> {
     /// The file name as given by the user.
@@ -248,7 +250,7 @@ impl<'a> DocumentResult<'a> {
     }
 }
 
-/// Totals of a run.
+/// Numbers of files, documents and findings of a run, for the summary of a report and the exit code.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Summary {
@@ -398,7 +400,7 @@ impl Summary {
     }
 }
 
-/// A report: its format and what rendering needs.
+/// A report format, with the settings that rendering needs.
 #[derive(Clone, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of the user, and they combine freely")]
 pub struct Report {
@@ -420,9 +422,6 @@ pub struct Report {
     /// True if findings in a text report can be omitted individually: see `Piece::parts`.
     pub foldable: bool,
 }
-
-/// Precedes every item of a JSON list; removed from the first one.
-const SEPARATOR: &str = ",\n";
 
 impl Report {
     /// The header of the report.
@@ -453,7 +452,7 @@ impl Report {
         }
     }
 
-    /// The summary for people; empty if it is not wanted.
+    /// Returns the summary for people, such as the number of files and findings; empty with `--quiet`.
     pub(crate) fn summary(&self, summary: &Summary) -> String {
         if self.quiet { String::new() } else { text::summary(summary, self) }
     }

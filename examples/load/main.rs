@@ -6,17 +6,29 @@
 #![expect(
     clippy::disallowed_methods,
     clippy::disallowed_macros,
+    clippy::disallowed_types,
     clippy::print_stdout,
-    reason = "a program that measures"
+    reason = "a program that measures, and builds JSON"
 )]
 #![expect(clippy::expect_used, clippy::indexing_slicing, reason = "a measurement that fails ends")]
 #![allow(dead_code, reason = "shares the client of the tests")]
 
+#[path = "../../tests/support/balancer.rs"]
+mod balancer;
 mod chaos;
+mod chart;
 #[path = "../../tests/serve/client.rs"]
 mod client;
+mod cluster;
+#[path = "../../tests/cluster/double.rs"]
+mod double;
+#[path = "../../tests/cluster/http.rs"]
+mod http;
 mod limits;
+mod mix;
 mod reviews;
+#[path = "../../tests/serve/running.rs"]
+mod running;
 mod server;
 mod slow_clients;
 mod soak;
@@ -48,7 +60,7 @@ fn main() {
     }
     if let Some(run @ ("chaos" | "soak")) = only.as_deref() {
         let holds = if run == "chaos" {
-            chaos::run(&folder)
+            chaos::run(&folder, &std::env::args().nth(2).unwrap_or_default())
         } else {
             let [minutes, out] =
                 [2, 3].map(|place| std::env::args().nth(place).expect("load soak MINUTES FOLDER"));

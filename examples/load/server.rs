@@ -8,7 +8,11 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Resource, Rlimit, Signal};
 
-use crate::client::Client;
+use crate::client::{Client, plain};
+use crate::double::Double;
+
+/// Variable with the maximum age of a connection.
+const MAX_AGE: &str = "TOLLGATE_MAX_CONNECTION_AGE";
 
 /// A running server.
 pub(crate) struct Server {
@@ -82,21 +86,29 @@ impl Server {
         Server::start(command, folder, true)
     }
 
-    /// `tollgate serve` with variables of the environment.
-    pub(crate) fn with_environment(folder: &Path, arguments: &[&str], variables: &[(&str, &str)]) -> Server {
-        let mut command = Server::command(folder, arguments, None);
-        command.envs(variables.iter().copied());
+    /// The same in a cluster, with a log that goes to a file and more variables of the environment. Connections have the
+    /// default maximum age.
+    pub(crate) fn in_cluster(
+        folder: &Path,
+        cluster: &Double,
+        arguments: &[&str],
+        log: &Path,
+        variables: &[(&str, &str)],
+    ) -> Server {
+        let mut command = Server::command(folder, arguments, Some(log));
+        command.env_remove(MAX_AGE).env("KUBECONFIG", cluster.kubeconfig());
+        command.envs(allocator_settings()).envs(variables.iter().copied());
         Server::start(command, folder, true)
     }
 
     fn command(folder: &Path, arguments: &[&str], log: Option<&Path>) -> Command {
         let mut command = Command::new(program("tollgate"));
         command.args(["serve", "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0", "--workers", "2"]);
-        command.args(["--max-connection-age", "1h"]);
+        command.env(MAX_AGE, "1h");
         command.arg("--tls-cert").arg(folder.join("tls.crt")).arg("--tls-key").arg(folder.join("tls.key"));
         command.args(arguments);
         if let Some(log) = log {
-            command.stderr(std::fs::File::create(log).expect("a log"));
+            command.stderr(std::fs::File::options().append(true).create(true).open(log).expect("a log"));
         }
         command
     }
@@ -121,6 +133,13 @@ impl Server {
 
     pub(crate) fn ops(&self) -> SocketAddr {
         self.ops.expect("the floor has none")
+    }
+
+    /// Waits until it is ready, for half a minute.
+    pub(crate) fn until_ready(&self) {
+        crate::running::until("ready", || {
+            plain(self.ops(), "GET", "/readyz", "").is_ok_and(|reply| reply.status == 200)
+        });
     }
 
     pub(crate) fn client(&self) -> Client {

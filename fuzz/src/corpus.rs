@@ -1,33 +1,19 @@
-//! The stored inputs of a target, `fuzz/corpus/NAME.gz`: each input after its length (four bytes, little-endian).
-#![expect(clippy::disallowed_methods, reason = "reads and writes the stored inputs")]
+//! The stored inputs of a target: reads them (`stored`) and replaces them.
+#![expect(clippy::disallowed_methods, reason = "writes the stored inputs")]
 
-use std::io::{Read as _, Write as _};
-use std::path::PathBuf;
+use std::io::Write as _;
 
 use flate2::Compression;
-use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
 
-/// Returns the file with the inputs of a target.
-pub fn path(target: &str) -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("corpus").join(format!("{target}.gz"))
-}
+use crate::stored;
 
-/// Reads the stored inputs of a target.
+/// Returns the stored inputs of a target; nothing if it is new.
 ///
 /// # Panics
-/// If there is no such file, or if it is damaged.
+/// If the file is damaged.
 pub fn read(target: &str) -> Vec<Vec<u8>> {
-    let packed = std::fs::read(path(target)).unwrap_or_else(|error| panic!("{target}: {error}"));
-    let mut bytes = Vec::new();
-    GzDecoder::new(packed.as_slice()).read_to_end(&mut bytes).expect("gzip");
-    let (mut rest, mut inputs) = (bytes.as_slice(), Vec::new());
-    while let Some((length, after)) = rest.split_first_chunk::<4>() {
-        let (input, after) = after.split_at(u32::from_le_bytes(*length) as usize);
-        inputs.push(input.to_vec());
-        rest = after;
-    }
-    inputs
+    if stored::path(target).exists() { stored::read(target) } else { Vec::new() }
 }
 
 /// Writes the inputs of a target, the shortest first.
@@ -40,5 +26,5 @@ pub fn write(target: &str, mut inputs: Vec<Vec<u8>>) -> std::io::Result<()> {
         out.write_all(&length.to_le_bytes())?;
         out.write_all(&input)?;
     }
-    std::fs::write(path(target), out.finish()?)
+    std::fs::write(stored::path(target), out.finish()?)
 }

@@ -1,5 +1,9 @@
-//! Quantities, times and names: what is read and written again has the same value, and nothing panics.
+//! Quantities, times, names and versions: what is read and written again has the same value, versions have an order, and
+//! nothing panics.
 
+use std::sync::LazyLock;
+
+use tollgate_cel::evaluate::{AttributeValue, BEHAVIOUR_V1_37, Device, Program};
 use tollgate_formats::names::{self, KeyWord, Unit};
 use tollgate_formats::quantity::Quantity;
 use tollgate_formats::{gofmt, gotime, netaddr, sanitize};
@@ -23,13 +27,12 @@ pub(crate) fn run(data: &[u8]) {
             assert!(sum.is_zero(), "{text} less itself is {}", sum.text());
         }
     }
-    if let Ok(time) = gotime::parse(text)
-        && let Some(written) = gotime::written(time)
+    // A year with more or fewer than four digits cannot be read again.
+    if let Some(written) = gotime::parse(text).map(gotime::rfc3339).ok().filter(|written| written.len() == 20)
     {
-        let written = std::str::from_utf8(&written).expect("ASCII");
         let again =
-            gotime::parse(written).unwrap_or_else(|error| panic!("{text} is written as {written}: {error}"));
-        assert_eq!(gotime::rfc3339(again), gotime::rfc3339(time), "{text}");
+            gotime::parse(&written).unwrap_or_else(|error| panic!("{text} is written as {written}: {error}"));
+        assert_eq!(gotime::rfc3339(again), written, "{text}");
     }
     let mut problems = 0;
     for unit in [Unit::Bytes, Unit::Characters] {
@@ -50,4 +53,36 @@ pub(crate) fn run(data: &[u8]) {
     let read = tollgate_document::doc::parse(&json).expect("JSON that was written here");
     assert_eq!(read.root().text(), text, "as JSON: {json}");
     _ = gofmt::json_number(text);
+    versions(text);
+}
+
+/// Selectors that are true for two versions in any order.
+static ORDER: LazyLock<Program> = LazyLock::new(|| {
+    let expression = r#"cel.bind(v, device.attributes["d"],
+        (v.one.isLessThan(v.other) ? 1 : 0) + (v.one.isGreaterThan(v.other) ? 1 : 0) + (v.one == v.other ? 1 : 0) == 1
+        && v.one.isLessThan(v.other) == v.other.isGreaterThan(v.one)
+        && (v.one.compareTo(v.other) < 0) == v.one.isLessThan(v.other)
+        && v.one.compareTo(v.other) == -v.other.compareTo(v.one))"#;
+    Program::compile(expression, &BEHAVIOUR_V1_37).unwrap_or_else(|error| panic!("{error:?}"))
+});
+
+/// A version, or two with a space between them. Validation and selectors accept the same versions, but for numbers that
+/// selectors cannot hold, and any two versions have an order.
+fn versions(text: &str) {
+    let (one, other) = text.split_once(' ').unwrap_or((text, text));
+    let device = |one, other| {
+        let attributes = [("one", AttributeValue::Version(one)), ("other", AttributeValue::Version(other))];
+        Device::new("d", false, attributes, [])
+    };
+    for version in [one, other] {
+        let is_held = names::is_semver(version)
+            && version.split(['.', '-', '+']).take(3).all(|number| number.parse::<u64>().is_ok());
+        let is_read = device(version, version).is_some();
+        assert!(names::is_semver(version) || !is_read, "{version} is read, but not valid");
+        assert!(is_read || !is_held || version.contains(['-', '+']), "{version} is valid, but not read");
+    }
+    if let Some(device) = device(one, other) {
+        let outcome = format!("{:?}", ORDER.evaluate(&device));
+        assert!(outcome == "Ok(true)" || one.contains('+') || other.contains('+'), "{text}: {outcome}");
+    }
 }

@@ -2,7 +2,7 @@
 //!
 //! A target is a line of [`TARGETS`]. `make fuzz` runs each with libFuzzer, which looks for inputs that reach new code.
 //! `fuzz/corpus/` has the inputs that are worth keeping, and `cargo test` replays them. The targets `fix`, `lsp`,
-//! `kubeconfig` and `watch` look into private modules: they are in the crates of these modules, and are here only if
+//! `mcp`, `kubeconfig` and `watch` look into private modules: they are in the crates of these modules, and are here only if
 //! the crates are built for fuzzing (`--cfg fuzzing`).
 //!
 //! A target reads no clock, opens no file of the user and starts no thread, unless the code under test does.
@@ -17,6 +17,7 @@
 
 mod allocator;
 mod cel;
+pub mod command;
 pub mod corpus;
 mod coverage;
 mod formats;
@@ -26,6 +27,7 @@ mod review;
 mod schema;
 mod seeds;
 mod snapshot;
+mod stored;
 
 /// Something that is fuzzed.
 #[derive(Clone, Copy, Debug)]
@@ -45,7 +47,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "review", run: review::run, seeds: seeds::reviews, max_len: 16 << 10 },
     Target { name: "object", run: object::run, seeds: seeds::objects, max_len: 8 << 10 },
     Target { name: "policy", run: policy::run, seeds: seeds::policies, max_len: 8 << 10 },
-    Target { name: "schema", run: schema::run, seeds: seeds::schemas, max_len: 4 << 10 },
+    Target { name: "schema", run: schema::run, seeds: seeds::schemas, max_len: 8 << 10 },
     Target { name: "cel", run: cel::run, seeds: seeds::expressions, max_len: 1 << 10 },
     Target { name: "formats", run: formats::run, seeds: seeds::formats, max_len: 256 },
     Target { name: "snapshot", run: snapshot::run, seeds: seeds::snapshots, max_len: 32 << 10 },
@@ -55,6 +57,8 @@ pub const TARGETS: &[Target] = &[
     Target { name: "fix", run: tollgate::fuzzing::fix, seeds: seeds::manifests, max_len: 4 << 10 },
     #[cfg(fuzzing)]
     Target { name: "lsp", run: tollgate::fuzzing::lsp, seeds: seeds::editor_sessions, max_len: 16 << 10 },
+    #[cfg(fuzzing)]
+    Target { name: "mcp", run: tollgate::fuzzing::mcp, seeds: seeds::program_sessions, max_len: 8 << 10 },
     #[cfg(fuzzing)]
     Target {
         name: "kubeconfig",

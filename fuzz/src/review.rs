@@ -1,5 +1,5 @@
 //! An AdmissionReview in, a response out: the response is JSON of bounded size that repeats the UID, the answer to the
-//! same review is the same, and a patched object needs no further patch.
+//! same review is the same, and a patched object is decoded like the original and needs no further patch.
 
 use std::sync::{Arc, LazyLock};
 
@@ -15,6 +15,14 @@ static ENGINES: LazyLock<Vec<Engine>> = LazyLock::new(|| {
     let policies = Arc::new(PolicySet::load(&shipped_policies(), &|_| Err(String::new())).expect("valid"));
     let with_policies = |profile: &'static Profile| engine(profile).with_policies(Arc::clone(&policies));
     profile::ALL.iter().flat_map(|profile| [engine(profile), with_policies(profile)]).collect()
+});
+
+/// Engines that only decode, one for each profile.
+static DECODERS: LazyLock<Vec<Engine>> = LazyLock::new(|| {
+    let decoder = |profile: &'static Profile| {
+        Engine::new(vec![profile], RuleSet::parse("decoding").expect("an origin")).behind_server()
+    };
+    profile::ALL.iter().map(|profile| decoder(profile)).collect()
 });
 
 fn engine(profile: &'static Profile) -> Engine {
@@ -41,7 +49,8 @@ pub(crate) fn shipped_policies() -> Vec<PolicyFile> {
 /// The first byte selects the engine; the rest is the review.
 pub(crate) fn run(data: &[u8]) {
     let Some((&choice, review)) = data.split_first() else { return };
-    let engine = &ENGINES[usize::from(choice) % ENGINES.len()];
+    let choice = usize::from(choice) % ENGINES.len();
+    let engine = &ENGINES[choice];
     for endpoint in [Endpoint::Validate, Endpoint::Mutate] {
         let Ok(response) = admit(engine, review, endpoint, NOW, &Labels::Unknown) else { return };
         assert!(response.len() <= 1 << 20, "a response of {} bytes", response.len());
@@ -57,10 +66,10 @@ pub(crate) fn run(data: &[u8]) {
             assert_eq!(answered.text(), uid.text(), "another UID");
         }
     }
-    patched_object_needs_no_patch(engine, review);
+    patched_object_needs_no_patch(engine, &DECODERS[choice / 2], review);
 }
 
-fn patched_object_needs_no_patch(engine: &Engine, review: &[u8]) {
+fn patched_object_needs_no_patch(engine: &Engine, decoder: &Engine, review: &[u8]) {
     let text = review_text(review);
     let Ok(document) = parse_review(&text) else { return };
     let Ok(review) = Review::read(engine, document.root()) else { return };
@@ -73,6 +82,9 @@ fn patched_object_needs_no_patch(engine: &Engine, review: &[u8]) {
     let changes: Vec<Change> = edits.iter().map(|edit| edit.change.clone()).collect();
     let patched = doc::apply(request.object, &changes).root().to_json();
     let patched = doc::parse(&patched).expect("a patched object is JSON");
+    let errors =
+        |object| decoder.validate(&Attributes::create(object, "", NOW), Labels::Unknown).findings().len();
+    assert!(errors(patched.root()) <= errors(request.object), "the patched object is not decoded");
     let attributes = Attributes::create(patched.root(), "", "2030-01-01T00:00:00Z");
     let edits = engine.mutate(&attributes, Labels::Unknown).edits;
     assert!(edits.is_empty(), "the patched object is patched again: {edits:?}");

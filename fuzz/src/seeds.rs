@@ -99,18 +99,47 @@ pub(crate) fn policies() -> Vec<Vec<u8>> {
     some(texts).into_iter().map(String::into_bytes).collect()
 }
 
+/// Schemas with every group of keywords, each with values that it is about; and the schemas of our own reports.
 pub(crate) fn schemas() -> Vec<Vec<u8>> {
     let schemas = [
         r#"{"type":"object","required":["a"],"additionalProperties":false,"properties":{"a":{"type":"number","minimum":-1}}}"#,
         r##"{"$defs":{"n":{"type":"object","properties":{"next":{"$ref":"#/$defs/n"}}}},"$ref":"#/$defs/n"}"##,
+        r##"{"$defs":{"t":{"anyOf":[{"type":"null"},{"type":"array","items":{"$ref":"#/$defs/t"}},{"type":"object","additionalProperties":{"$ref":"#/$defs/t"}}]}},"$ref":"#/$defs/t"}"##,
+        r##"{"$id":"https://example.com/a","$anchor":"top","$defs":{"b":{"$anchor":"b","type":["integer","string"]}},"items":{"$ref":"#b"}}"##,
+        r##"{"$dynamicAnchor":"node","properties":{"next":{"$dynamicRef":"#node"}},"unevaluatedProperties":{"type":"integer"}}"##,
         r#"{"anyOf":[{"type":"string","pattern":"^a+$"},{"type":"array","items":{"enum":[1,"x",null]},"uniqueItems":true}]}"#,
         r#"{"if":{"required":["kind"]},"then":{"properties":{"kind":{"const":"x"}}},"else":{"maxProperties":2},"not":{"type":"null"}}"#,
-        r#"{"oneOf":[{"minLength":2,"format":"date-time"},{"contains":{"multipleOf":2},"minContains":1}],"unevaluatedProperties":false}"#,
+        r#"{"oneOf":[{"minLength":2,"format":"date-time"},{"contains":{"multipleOf":2},"minContains":1,"maxContains":2}],"unevaluatedProperties":false}"#,
+        r#"{"allOf":[{"properties":{"a":{"exclusiveMinimum":0,"exclusiveMaximum":1e3}}},{"patternProperties":{"^[k-n]":{"type":"string","maxLength":3}}}],"unevaluatedProperties":false}"#,
+        r#"{"prefixItems":[{"type":"integer"},{"type":"string"}],"items":{"type":["null","number"]},"minItems":1,"maxItems":4,"unevaluatedItems":false}"#,
+        r#"{"dependentRequired":{"a":["b"]},"dependentSchemas":{"kind":{"required":["a"],"minProperties":2}},"propertyNames":{"pattern":"^[a-z]+$"}}"#,
+        r#"{"properties":{"a":{"multipleOf":0.01,"maximum":18446744073709551615},"kind":{"format":"regex"},"list":{"items":{"format":"ipv4"}},"when":{"format":"duration"}}}"#,
+        r##"{"$schema":"http://json-schema.org/draft-07/schema#","definitions":{"a":{"const":{"b":[1,2.0,"c"]}}},"additionalItems":false,"items":[{"$ref":"#/definitions/a"}],"dependencies":{"a":["b"],"c":{"type":"object"}}}"##,
+        r##"{"$schema":"http://json-schema.org/draft-04/schema#","properties":{"a":{"minimum":0,"exclusiveMinimum":true},"b":{"type":"any"}}}"##,
+        r#"{"enum":[{"a":1},[1,2],"x",1.0,1,true,null],"title":"t","default":0,"examples":[1],"$comment":"c","x-unknown":{}}"#,
+        "true",
+        "false",
     ];
-    let values =
-        [r#"{"kind":"x","a":1}"#, r#"{"next":{"next":{}}}"#, r#"[1,"x",null,2]"#, r#""aaa""#, "null"];
+    let values = [
+        r#"{"kind":"x","a":1}"#,
+        r#"{"next":{"next":{"next":1}},"A":2,"a":0.07}"#,
+        r#"{"kind":"^(a|b)*$","list":["1.2.3.4","::1"],"when":"P1DT2H","b":{}}"#,
+        r#"[1,"x",null,2]"#,
+        r#"[[],[[],{"k":null}],{"a":[{}]}]"#,
+        r#"{"a":1e400,"b":-0,"c":123456789012345678901234567890}"#,
+        r#""aaa""#,
+        r#""2026-01-02T03:04:05Z""#,
+        "null",
+    ];
     let pair = |schema: &str, value: &str| format!("{schema}\0{value}").into_bytes();
-    schemas.iter().flat_map(|schema| values.iter().map(move |value| pair(schema, value))).collect()
+    let mut pairs: Vec<Vec<u8>> =
+        schemas.iter().flat_map(|schema| values.iter().map(move |value| pair(schema, value))).collect();
+    for name in ["policy-check", "policy-diff", "devices"] {
+        let text = lines(&format!("src/cli/schema/{name}.json")).concat();
+        let compact = doc::parse(&text).expect("JSON").root().to_json();
+        pairs.push(pair(&compact, r#"{"namespace":"a","results":[{"file":"a","line":1}],"devices":[{}]}"#));
+    }
+    pairs
 }
 
 pub(crate) fn expressions() -> Vec<Vec<u8>> {
@@ -149,6 +178,13 @@ pub(crate) fn formats() -> Vec<Vec<u8>> {
         "::ffff:1.2.3.4/120",
         "1.2.3",
         "1.0.0-rc.1+build",
+        "1.0.0-alpha.1 1.0.0-alpha.beta",
+        "18446744073709551616.0.0 1.0.0--",
+        "2026-01-02T03:04:05.999999999-23:59",
+        "123456789012345678901234567890.5Ti",
+        "1n",
+        "example.com/gpu-count",
+        "requests.example.com/gpu",
         "\u{202e}text",
         "a\tb",
     ];
@@ -181,6 +217,47 @@ pub(crate) fn editor_sessions() -> Vec<Vec<u8>> {
         sessions.push(framed(&sent.map(message).collect::<Vec<_>>()));
     }
     sessions
+}
+
+/// The messages of a program: a call of each tool, and what goes wrong.
+#[cfg(fuzzing)]
+pub(crate) fn program_sessions() -> Vec<Vec<u8>> {
+    let manifest =
+        r#""{\"apiVersion\":\"resource.k8s.io/v1\",\"kind\":\"DeviceTaintRule\",\"list\":[1,{\"a\":2}]}""#;
+    let calls = [
+        format!(r#"{{"name":"validate","arguments":{{"manifests":{manifest},"kubernetes":"1.37","now":"2026-01-02T03:04:05Z"}}}}"#),
+        r#"{"name":"explain","arguments":{"rule":"blanket-toleration"}}"#.to_owned(),
+        r#"{"name":"devices","arguments":{"targets":["gpu.example.com/pool/gpu-0","node/n1"],"tainted":true,"free":false,"nodes":["n"],"classes":["c"],"namespaces":["--fix","-"]}}"#.to_owned(),
+        format!(r#"{{"name":"impact","arguments":{{"rules":{manifest},"targets":["d"],"effect":"NoExecute","by":"node","limit":10.0}}}}"#),
+        format!(r#"{{"name":"forecast","arguments":{{"objects":{manifest},"samples":3,"seed":9007199254740992}}}}"#),
+        r#"{"name":"drain_plan","arguments":{"targets":["gpu.example.com"],"key":"example.com/a","maxWave":2,"moveUnknown":true,"force":true,"deleteEmptyDirData":true,"evictDaemonSetPods":true,"ignoreDoNotDisrupt":true,"samples":1}}"#.to_owned(),
+        r#"{"name":"policy_check","arguments":{"namespace":"ml","toleration":"a=b:NoExecute:60","user":"jane","groups":["g"]}}"#.to_owned(),
+        r#"{"name":"unknown"}"#.to_owned(),
+        r#"{"name":"explain","arguments":{"rule":7,"more":null},"_meta":{"progressToken":1}}"#.to_owned(),
+    ];
+    let hello = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}
+{"jsonrpc":"2.0","method":"notifications/initialized"}
+"#;
+    let call = |id: usize, params: &str| {
+        format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{params}}}"#) + "\n"
+    };
+    let mut sessions: Vec<String> = calls.iter().map(|params| hello.to_owned() + &call(1, params)).collect();
+    sessions.extend(calls.iter().enumerate().map(|(id, params)| call(id, params)));
+    sessions.push(
+        r#"{"jsonrpc":"2.0","id":"a","method":"tools/list"}
+{"jsonrpc":"2.0","id":"b","method":"ping"}
+{"jsonrpc":"2.0","id":"b","method":"resources/read","params":{"uri":"file:///a"}}
+{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"b","reason":"x"}}
+{"jsonrpc":"2.0","id":1,"result":{}}
+{"jsonrpc":"2.0","id":2,"error":{"code":1,"message":"x"}}
+[{"jsonrpc":"2.0","id":3,"method":"ping"}]
+{"id":{}}
+{
+"#
+        .to_owned(),
+    );
+    sessions.push(calls.iter().enumerate().map(|(id, params)| call(id, params)).collect());
+    sessions.into_iter().map(String::into_bytes).collect()
 }
 
 #[cfg(fuzzing)]

@@ -16,7 +16,7 @@ mod openreports;
 mod reporter;
 mod totals;
 
-pub(super) use dump::{read_headers, read_namespaces, read_texts};
+pub(super) use dump::{read_headers, read_namespaces};
 
 use std::path::PathBuf;
 
@@ -29,7 +29,7 @@ use super::manifests::parse_namespace;
 use super::outcome::{Failure, Tally};
 use super::picture::StateSource;
 use super::shared::{DefaultRules, EngineArgs, ExitArgs, ProfileArg, parse_profile};
-use super::state::Inventory;
+use super::state::{self, Inventory};
 use crate::config::Levels;
 use crate::report::Format;
 use reporter::AuditReporter;
@@ -90,7 +90,7 @@ Exit codes:
   3  the cluster could not be reached, some objects could not be listed, or a dump could not be read
   4  internal error";
 
-/// The formats that `validate` does not have.
+/// A format that only `audit` has: OpenReports objects for `kubectl apply`.
 const OPENREPORTS: &str = "openreports";
 const HTML: &str = "html";
 
@@ -105,7 +105,7 @@ fn parse_release(name: &str) -> Result<&'static Profile, String> {
     }
 }
 
-/// The settings of one run.
+/// The engine and settings with which an audit checks each object.
 #[derive(Debug)]
 struct AuditRun<'a> {
     engine: Engine,
@@ -141,7 +141,7 @@ impl Arguments {
         if self.state.is_empty() {
             return self.run_live(console);
         }
-        let texts = read_texts(&self.state)?;
+        let texts = state::read_texts(&self.state)?;
         let mut header = read_headers(&texts);
         let cluster = self.dump_cluster(&mut header, console)?;
         let profiles = self.engine.release.dump_profiles(&header, console)?;
@@ -180,7 +180,7 @@ impl Arguments {
     ) -> Result<Option<&'static Profile>, Failure> {
         let Some(from) = self.from else { return Ok(dump::cluster_profile(header)) };
         let name = from.name;
-        header.take_release(from).map_err(|known| {
+        header.set_release_if_unknown(from).map_err(|known| {
             Failure::Usage(format!("--from {name}: the dump comes from Kubernetes {known}"))
         })?;
         if header.server().is_some() {

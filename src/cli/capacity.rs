@@ -102,7 +102,7 @@ fn released_claims<'d>(
     &released - &kept
 }
 
-/// Devices of a class that pods get, on average.
+/// Number of devices of a class that the pods of a forecast get, on average over its simulated runs.
 #[derive(Clone, Copy, Default)]
 struct Taken {
     /// Devices that are not shared.
@@ -111,7 +111,7 @@ struct Taken {
     free: f64,
 }
 
-/// What the pods of a forecast get of each class of a report.
+/// Returns for each device class of the report how many devices the pods of the forecast get.
 fn taken_by_pods(report: &DeviceReport<'_>, forecast: &Forecast) -> Vec<Taken> {
     let devices: HashMap<(&str, &str, &str), &ReportedDevice<'_>> =
         report.devices.iter().map(|device| ((device.driver, device.pool, device.device), device)).collect();
@@ -159,12 +159,13 @@ fn changes_text(before: &BTreeMap<&str, DeviceCounts>, after: &BTreeMap<&str, De
         let of = |counts: &BTreeMap<&str, DeviceCounts>| counts.get(*name).copied().unwrap_or_default();
         let (before, after) = (of(before), of(after));
         (before.total + after.total > 0)
-            .then(|| record! { "before": class_record(name, before), "after": class_record(name, after) })
+            .then(|| record! { "before": class_record(name, before, None), "after": class_record(name, after, None) })
     });
     text(&list(changes))
 }
 
-fn class_record(name: &str, counts: DeviceCounts) -> Json {
+/// The devices of a class, and why its expression does not compile.
+pub(super) fn class_record(name: &str, counts: DeviceCounts, error: Option<&str>) -> Json {
     record! {
         "name": name,
         "total": counts.total,
@@ -172,5 +173,6 @@ fn class_record(name: &str, counts: DeviceCounts) -> Json {
         "tainted": counts.tainted,
         "blocked": counts.blocked,
         "free": counts.free,
+        "error" if given: error,
     }
 }

@@ -27,7 +27,7 @@ pub(super) struct Arguments {
     dns_name: Vec<String>,
 }
 
-/// What the command writes.
+/// The files that the command writes.
 const FILES: [&str; 4] = ["ca.crt", "ca.key", "tls.crt", "tls.key"];
 
 /// The default names in a certificate: those of the Service, and those of the local machine.

@@ -27,9 +27,8 @@ use tollgate_engine::engine::{
 use tollgate_engine::policy::{self, PolicyError};
 use tollgate_engine::rules::input::duplicate_key_of_list;
 use tollgate_engine::rules::table::DUPLICATE_KEY;
-use tollgate_engine::rules::{Level, Origin};
 
-/// How a text came to be checked.
+/// Where a text comes from, which decides whether documents that cannot be checked are errors or are skipped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum TextSource {
     /// The user named it: what cannot be checked is an error.
@@ -68,7 +67,8 @@ impl TextSource {
     }
 }
 
-/// Checks texts. Stateless; runs on any thread.
+/// Checks the documents of a text with one engine and its settings. It has no state, so it can be used on any
+/// thread.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TextChecker<'r> {
     pub(super) engine: &'r Engine,
@@ -130,11 +130,7 @@ impl TextChecker<'_> {
             .flatten()
     }
 
-    fn validate(&self, file: &str, item: &ListedObject<'_>, own: Option<&Namespaces>) -> Verdict {
-        self.validate_object(file, item.value(), own)
-    }
-
-    fn validate_object(&self, file: &str, object: Value<'_>, own: Option<&Namespaces>) -> Verdict {
+    fn validate(&self, file: &str, object: Value<'_>, own: Option<&Namespaces>) -> Verdict {
         let namespace = object.get("metadata").get("namespace").str();
         let namespace = if namespace.is_empty() { "default" } else { namespace };
         let known = self.namespaces.or(own);
@@ -144,7 +140,7 @@ impl TextChecker<'_> {
     }
 }
 
-/// One text being checked.
+/// State while the documents of one text are checked.
 struct TextRun<'r> {
     checker: &'r TextChecker<'r>,
     file: &'r str,
@@ -166,7 +162,7 @@ impl TextRun<'_> {
             let text = self.text.get(part.clone()).unwrap_or_default();
             if self.source.is_markdown() && shape::has_shortcode(text) {
                 let line = self.lines.position(part.start).0;
-                self.report(&DocumentResult::skipped(self.file, count, line, SkipReason::Template));
+                (self.emit)(&DocumentResult::skipped(self.file, count, line, SkipReason::Template));
                 count += 1;
                 continue;
             }
@@ -187,7 +183,7 @@ impl TextRun<'_> {
             }
         }
         if count == 0 {
-            self.report_empty();
+            self.report_text_without_documents();
         }
     }
 
@@ -210,7 +206,7 @@ impl TextRun<'_> {
             return self.report_skipped(document, reason);
         }
         if let Some(error) = document.not_an_object(self.file, &self.lines) {
-            return self.report(&DocumentResult::unreadable(&error, self.text, document.index));
+            return (self.emit)(&DocumentResult::unreadable(&error, self.text, document.index));
         }
         if self.is_test(root) {
             return self.report_test(document);
@@ -223,9 +219,9 @@ impl TextRun<'_> {
         self.report_items(document);
     }
 
-    /// Reports the object of a document, or those of a list.
+    /// Checks and reports the object of a document, or each object of a list.
     fn report_items(&mut self, document: &Document<'_>) {
-        self.report_list(document);
+        self.report_duplicate_list_keys(document);
         let mut items = list::objects(document.doc.root()).peekable();
         while let Some(item) = items.next() {
             let is_last = items.peek().is_none();
@@ -233,8 +229,8 @@ impl TextRun<'_> {
         }
     }
 
-    /// Reports the keys that a list has twice, and then its items; those of the last `items` if there are several.
-    fn report_list(&mut self, document: &Document<'_>) {
+    /// Reports the keys that a list has twice, such as a second `items`, of which the last one counts.
+    fn report_duplicate_list_keys(&mut self, document: &Document<'_>) {
         let duplicates = list::duplicate_keys(document.doc.root());
         if duplicates.is_empty() || !self.checker.engine.rules.has(DUPLICATE_KEY) {
             return;
@@ -242,30 +238,19 @@ impl TextRun<'_> {
         let locate = |at| {
             let finding = duplicate_key_of_list(at);
             let location = document.locate(&self.lines, &finding.at, true);
-            let diagnostic = Diagnostic {
-                finding,
-                origin: Origin::Strict,
-                level: Level::Deny,
-                profiles: self.checker.profiles.to_vec(),
-                policy: None,
-            };
+            let diagnostic = Diagnostic::new(finding, self.checker.profiles.to_vec());
             LocatedFinding { diagnostic, location, also: Vec::new(), fix: None }
         };
         let located = duplicates.into_iter().map(locate).collect();
-        let result =
-            undecided_result(self.file, document.index, document.line(&self.lines), document.doc.root());
+        let result = result_without_verdict(
+            self.file,
+            document.index,
+            document.line(&self.lines),
+            document.doc.root(),
+        );
         let object = ObjectName { kind: result.kind, namespace: result.namespace, name: result.name };
         let sorted = self.checker.acceptance.sort(object, located, self.known);
-        let status = if sorted.is_denied() { DocumentStatus::Invalid } else { DocumentStatus::Valid };
-        self.report(&DocumentResult {
-            text: self.text,
-            status,
-            findings: &sorted.reported,
-            accepted: &sorted.accepted,
-            allowed: sorted.allowed,
-            profiles: self.checker.profiles,
-            ..result
-        });
+        self.report_sorted(&result, &sorted, &[], None);
     }
 
     /// True if the document is a policy test: by the name of its file, unless it has an apiVersion.
@@ -280,7 +265,7 @@ impl TextRun<'_> {
         let error = fault.input_error(self.file, &self.lines);
         match self.source {
             // An excerpt often leaves something out with a mark that is no YAML.
-            TextSource::Markdown { .. } => self.report(&DocumentResult::skipped(
+            TextSource::Markdown { .. } => (self.emit)(&DocumentResult::skipped(
                 self.file,
                 fault.index,
                 error.line,
@@ -289,32 +274,32 @@ impl TextRun<'_> {
             TextSource::Found(role)
                 if let Some(reason) = found::reason_to_skip_unparsable(self.text, fault, role) =>
             {
-                self.report(&DocumentResult::skipped(self.file, fault.index, error.line, reason));
+                (self.emit)(&DocumentResult::skipped(self.file, fault.index, error.line, reason));
             }
-            _ => self.report(&DocumentResult::unreadable(&error, self.text, fault.index)),
+            _ => (self.emit)(&DocumentResult::unreadable(&error, self.text, fault.index)),
         }
     }
 
     /// Reports a text without documents: an error if the user named it, as in kubectl, else skipped.
-    fn report_empty(&mut self) {
+    fn report_text_without_documents(&mut self) {
         if self.source != TextSource::Named {
-            return self.report(&DocumentResult::skipped(self.file, 0, 0, SkipReason::Empty));
+            return (self.emit)(&DocumentResult::skipped(self.file, 0, 0, SkipReason::Empty));
         }
         let error = InputError::of_file(
             self.file,
             "the file contains no objects: it is empty or contains only comments",
         );
-        self.report(&DocumentResult::unreadable(&error, self.text, 0));
+        (self.emit)(&DocumentResult::unreadable(&error, self.text, 0));
     }
 
     fn report_skipped(&mut self, document: &Document<'_>, reason: SkipReason) {
         let root = document.doc.root();
         let line = document.line(&self.lines);
-        self.report(&DocumentResult {
+        (self.emit)(&DocumentResult {
             text: self.text,
             status: DocumentStatus::Skipped,
             skipped: Some(reason),
-            ..undecided_result(self.file, document.index, line, root)
+            ..result_without_verdict(self.file, document.index, line, root)
         });
     }
 
@@ -326,13 +311,14 @@ impl TextRun<'_> {
         if errors.is_empty() {
             let line = document.line(&self.lines);
             let root = document.doc.root();
-            let result = undecided_result(self.file, document.index, line, root);
-            return self.report(&DocumentResult { text: self.text, status: DocumentStatus::Valid, ..result });
+            let result = result_without_verdict(self.file, document.index, line, root);
+            return (self.emit)(&DocumentResult { text: self.text, status: DocumentStatus::Valid, ..result });
         }
         self.report_errors(document, errors);
     }
 
-    /// Reports a policy test that could not run, or that it is not run here.
+    /// Reports a policy test: as skipped, because `tollgate test` runs it, or with the errors that would keep it
+    /// from running.
     fn report_test(&mut self, document: &Document<'_>) {
         let errors = test::errors(self.file, document, &self.lines);
         if errors.is_empty() {
@@ -347,21 +333,21 @@ impl TextRun<'_> {
             (one.line, one.column, &one.message).cmp(&(other.line, other.column, &other.message))
         });
         for error in errors {
-            self.report(&DocumentResult::unreadable(&error, self.text, document.index));
+            (self.emit)(&DocumentResult::unreadable(&error, self.text, document.index));
         }
     }
 
     fn report_item(&mut self, document: &Document<'_>, item: &ListedObject<'_>, is_last: bool) {
         let value = item.value();
         let line = self.lines.position(document.offset + value.span().start as usize).0;
-        let result = undecided_result(self.file, document.index, line, value);
+        let result = result_without_verdict(self.file, document.index, line, value);
         // Comments behind the last object of a document are about nothing.
         let end = if is_last { document.doc.source().len() } else { value.span().end as usize };
         let last_line = || self.lines.position(document.offset + end).0;
         let mut skipped = None;
         let mut sorted = SortedFindings::default();
         let mut hidden = Vec::new();
-        match self.checker.validate(self.file, item, self.own_namespaces.as_ref()) {
+        match self.checker.validate(self.file, value, self.own_namespaces.as_ref()) {
             Verdict::Skipped => {
                 self.suppressions.skip(last_line);
                 skipped = Some(SkipReason::OtherKind);
@@ -386,31 +372,38 @@ impl TextRun<'_> {
                 sorted.accepted.extend(suppressed);
             }
         }
+        self.report_sorted(&result, &sorted, &hidden, skipped);
+    }
+
+    /// Reports an object with what was found in it.
+    fn report_sorted(
+        &mut self,
+        result: &DocumentResult<'_>,
+        sorted: &SortedFindings,
+        hidden: &[LocatedFinding],
+        skipped: Option<SkipReason>,
+    ) {
         let status = match (skipped, sorted.is_denied()) {
             (Some(_), _) => DocumentStatus::Skipped,
             (None, false) => DocumentStatus::Valid,
             (None, true) => DocumentStatus::Invalid,
         };
-        self.report(&DocumentResult {
+        (self.emit)(&DocumentResult {
             text: self.text,
             status,
             findings: &sorted.reported,
-            hidden: &hidden,
+            hidden,
             accepted: &sorted.accepted,
             allowed: sorted.allowed,
             profiles: self.checker.profiles,
             skipped,
-            ..result
+            ..*result
         });
-    }
-
-    fn report(&mut self, entry: &DocumentResult<'_>) {
-        (self.emit)(entry);
     }
 }
 
 /// A result with type, namespace and name of an object, and without a verdict.
-fn undecided_result<'a>(
+fn result_without_verdict<'a>(
     file: &'a str,
     document: usize,
     line: usize,

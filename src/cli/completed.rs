@@ -11,9 +11,8 @@ use clap::error::Error;
 use clap::{Arg, Command};
 
 use tollgate_api::profile::{Gate, Profile};
-use tollgate_engine::rules::{self, Origin};
 
-/// The names to complete.
+/// Returns the names that a shell offers as completions.
 type Names = fn() -> Vec<&'static str>;
 
 /// A parser with the values that a shell completes.
@@ -43,11 +42,6 @@ impl<P: TypedValueParser> TypedValueParser for Completed<P> {
 /// The names that `--kubernetes` takes: releases, drafts and `cluster`.
 pub(super) fn profiles() -> Vec<&'static str> {
     Profile::all_with_patches().map(|profile| profile.name).chain(["cluster"]).collect()
-}
-
-/// The names of all origins and rules.
-pub(super) fn rules_and_origins() -> Vec<&'static str> {
-    Origin::ALL.iter().map(|origin| origin.name()).chain(rules::all().map(|rule| rule.id)).collect()
 }
 
 /// The values of `--feature-gates`: `default`, `all`, and `GATE=true` and `GATE=false` for every gate.

@@ -17,7 +17,7 @@ use super::outcome::{Failure, Tally};
 use super::shared::{EngineArgs, FailOnArgs};
 use super::table;
 use super::version::Output;
-pub(super) use lookup::{CONFIG_NAME, ConfigLookup, FoundConfig, normalize_path, real_path};
+pub(super) use lookup::{CONFIG_NAME, ConfigLookup, FoundConfig, normal_absolute, real_path};
 pub(super) use settings::{ConfiguredEngine, Settings, file_errors};
 
 /// Flags about configuration.

@@ -81,11 +81,7 @@ impl Arguments {
     pub(super) fn run(&self, console: &mut Console) -> Result<Tally, Failure> {
         self.check_usage()?;
         let choice = self.server.gate_choice();
-        let asked = AskedServer::ask(self.server.context.target(), choice)?;
-        console.note(&asked.summary(choice));
-        for caveat in asked.caveats(choice) {
-            console.note(&caveat);
-        }
+        let asked = AskedServer::ask(self.server.context.target(), choice, console)?;
         let labels = self.labels(&asked, console)?;
         let sets: &[CorpusSet] =
             if self.generated { &[CorpusSet::Corpus, CorpusSet::Generated] } else { &[CorpusSet::Corpus] };
@@ -97,10 +93,10 @@ impl Arguments {
         let sender = Sender { asked: &asked, judge: &judge, namespace: &self.namespace, rate: self.rate };
         let result = sender.send_all(&corpus.cases, &mut differences)?;
         differences.map_or(Ok(()), DifferenceFile::finish)?;
-        let header = ReportHeader::new(&asked, &self.namespace, &corpus);
+        let header = ReportHeader { asked: &asked, namespace: &self.namespace, corpus: &corpus };
         match self.output {
-            Output::Json => writeln!(console, "{}", super::to_json(&report::json(&header, &result))?)?,
-            Output::Text => console.write_text(&report::text(&header, &result))?,
+            Output::Json => writeln!(console, "{}", super::to_json(&report::json(header, &result))?)?,
+            Output::Text => console.write_text(&report::text(header, &result))?,
         }
         if result.agreement.total.differing > 0 && self.out.is_none() {
             console.note("add --out FILE to write the differences to a file");

@@ -13,7 +13,7 @@ use anstream::ColorChoice;
 use super::shared::{Color, OutputArgs};
 use tollgate_formats::sanitize;
 
-/// The output of a command.
+/// The output of a command: the report to stdout, and messages to stderr.
 #[derive(Debug)]
 pub(super) struct Console {
     out: BufWriter<IgnoreBrokenPipe<Sink>>,
@@ -23,7 +23,7 @@ pub(super) struct Console {
     captured: Option<Messages>,
 }
 
-/// Where a report goes.
+/// The stream or buffer that a report is written to.
 #[derive(Debug)]
 enum Sink {
     Stdout(io::Stdout),
@@ -34,7 +34,7 @@ enum Sink {
     Memory(Vec<u8>),
 }
 
-/// What a command says beside its report.
+/// Messages of a command for stderr, kept instead of printed if its output is captured.
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
 pub(super) struct Messages {
     pub(super) errors: Vec<String>,
@@ -42,17 +42,17 @@ pub(super) struct Messages {
     pub(super) notes: Vec<String>,
 }
 
-/// How the process writes: set once, before anything is written.
-static OUTPUT: OnceLock<OutputArgs> = OnceLock::new();
+/// The `--quiet` and `--color` flags of the process; set once, before anything is written.
+static OUTPUT_FLAGS: OnceLock<OutputArgs> = OnceLock::new();
 
-fn output() -> OutputArgs {
-    OUTPUT.get().copied().unwrap_or(OutputArgs { quiet: false, color: Color::Auto })
+fn output_flags() -> OutputArgs {
+    OUTPUT_FLAGS.get().copied().unwrap_or(OutputArgs { quiet: false, color: Color::Auto })
 }
 
 impl Console {
-    /// Sets how the process writes; must be called before anything is written.
+    /// Sets `--quiet` and `--color` for the process; must be called before anything is written.
     pub(super) fn configure(arguments: OutputArgs) {
-        _ = OUTPUT.set(arguments);
+        _ = OUTPUT_FLAGS.set(arguments);
     }
 
     /// The console of this process: stdout with a buffer. Colors follow `--color`, and without it the variables `NO_COLOR`
@@ -84,7 +84,7 @@ impl Console {
 
     /// True with `--quiet`: only findings are printed.
     pub(super) fn is_quiet() -> bool {
-        output().quiet
+        output_flags().quiet
     }
 
     /// Prints an error to stderr.
@@ -185,7 +185,7 @@ impl Console {
         self.out.get_mut().is_closed = true;
     }
 
-    /// Flushes the report.
+    /// Flushes the report to stdout.
     pub(super) fn finish(&mut self) -> io::Result<()> {
         self.out.flush()
     }
@@ -276,7 +276,7 @@ pub(super) fn shell_word(word: &str) -> String {
 }
 
 fn is_styled(automatic: impl Fn() -> ColorChoice) -> bool {
-    match output().color {
+    match output_flags().color {
         Color::Always => true,
         Color::Never => false,
         Color::Auto => automatic() != ColorChoice::Never,

@@ -18,7 +18,7 @@ use super::picture::{self, StateSource};
 use super::shared::{ReleaseArgs, StateArgs};
 #[cfg(feature = "cluster")]
 use super::snapshot::WORKLOAD_KINDS;
-use super::state::{DumpOmissions, MAY_BE_INCOMPLETE, StateTexts};
+use super::state::{self, DumpOmissions, MAY_BE_INCOMPLETE, StateObjects};
 #[cfg(feature = "cluster")]
 use crate::cluster::{CLAIMS, CLASSES, NODES, PODS, RULES, SLICES};
 use tollgate_api::profile::Profile;
@@ -138,8 +138,8 @@ impl Arguments {
         if self.state.paths.is_empty() {
             return self.run_live(console);
         }
-        let texts = StateTexts::read(&self.state.paths)?;
-        let objects = texts.parse()?;
+        let texts = state::read_texts(&self.state.paths)?;
+        let objects = StateObjects::parse(&texts)?;
         let profile = one_profile(&self.release.dump_profiles(&objects.inventory, console)?)?;
         let mut tally = Tally::default();
         let parts = objects.inventory.incomplete_parts_with(&READ_KINDS);
@@ -173,7 +173,8 @@ impl Arguments {
         Err(super::shared::state_is_required())
     }
 
-    /// Prints the devices of a state that the flags select. `incomplete` is what the state lacks.
+    /// Prints the devices of a state that the flags select. `incomplete` names the kinds of objects that the state
+    /// lacks.
     pub(super) fn print(
         &self,
         state: &State<'_>,
@@ -222,7 +223,8 @@ impl Arguments {
 
     /// Refuses a target without devices, which is most likely misspelt.
     fn check_targets(&self, report: &DeviceReport<'_>) -> Result<(), Failure> {
-        let is_empty = |target: &&DeviceTarget| !report.devices.iter().any(|device| is_of(target, device));
+        let is_empty =
+            |target: &&DeviceTarget| !report.devices.iter().any(|device| is_in_target(target, device));
         match self.targets.iter().find(is_empty) {
             None => Ok(()),
             Some(DeviceTarget::Node(node)) => {
@@ -265,7 +267,7 @@ impl Arguments {
         counts.filter(|(place, count)| is_shown(*place, *count)).map(|(place, _)| place).collect()
     }
 
-    /// Whether flags leave devices out.
+    /// True if flags leave devices out.
     fn is_filtered(&self) -> bool {
         let lists = [&self.node, &self.class, &self.namespace];
         self.tainted
@@ -274,11 +276,11 @@ impl Arguments {
             || lists.into_iter().any(|list| !list.is_empty())
     }
 
-    /// Whether the flags select a device. `classes` are the places of those of `--class`.
+    /// True if the flags select a device. `classes` are the indexes of the classes that `--class` names.
     fn selects(&self, device: &ReportedDevice<'_>, classes: Option<&[usize]>) -> bool {
         let is_of_node = || device.node.is_some_and(|node| self.node.iter().any(|wanted| wanted == node));
         let holds = |namespace: &str| self.namespace.iter().any(|wanted| wanted == namespace);
-        (self.targets.is_empty() || self.targets.iter().any(|target| is_of(target, device)))
+        (self.targets.is_empty() || self.targets.iter().any(|target| is_in_target(target, device)))
             && (!self.tainted || device.is(DeviceState::Tainted))
             && (!self.free || device.is(DeviceState::Free))
             && (self.node.is_empty() || is_of_node())
@@ -287,8 +289,8 @@ impl Arguments {
     }
 }
 
-/// Whether a device belongs to a target.
-fn is_of(target: &DeviceTarget, device: &ReportedDevice<'_>) -> bool {
+/// True if a device matches the names of a target, or belongs to its node.
+fn is_in_target(target: &DeviceTarget, device: &ReportedDevice<'_>) -> bool {
     let is = |wanted: &Option<String>, name: &str| wanted.as_deref().is_none_or(|wanted| wanted == name);
     match target {
         DeviceTarget::Node(node) => device.node == Some(node),
@@ -300,7 +302,7 @@ fn is_of(target: &DeviceTarget, device: &ReportedDevice<'_>) -> bool {
     }
 }
 
-/// The profile whose scheduler is asked.
+/// Returns the only selected profile, whose scheduler is simulated; an error if several are selected.
 pub(super) fn one_profile(profiles: &[&'static Profile]) -> Result<&'static Profile, Failure> {
     match profiles {
         [only] => Ok(only),

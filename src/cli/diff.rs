@@ -10,7 +10,7 @@ use similar::{DiffOp, TextDiff};
 
 const CONTEXT_LINES: usize = 3;
 
-/// Which counts of lines the header of a hunk has.
+/// Which line counts the header of a hunk contains.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum LineCounts {
     /// All.

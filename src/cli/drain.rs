@@ -9,7 +9,6 @@
 mod online;
 mod plan_json;
 mod plan_text;
-mod planning;
 
 use std::io::Write as _;
 #[cfg(feature = "cluster")]
@@ -22,7 +21,7 @@ use super::capacity;
 use super::clock;
 use super::console::Console;
 use super::devices::one_profile;
-use super::forecast::{COMPLETE_HINT, CourseArgs, NEEDED_KINDS};
+use super::forecast::{CourseArgs, play, release_of, report_omissions};
 #[cfg(feature = "cluster")]
 use super::given::GivenFlags;
 #[cfg(feature = "cluster")]
@@ -32,7 +31,7 @@ use super::picture::{self, DrawnRecord, StateSource};
 use super::shared::{ReleaseArgs, ReportOutput};
 #[cfg(feature = "cluster")]
 use super::snapshot::WORKLOAD_KINDS;
-use super::state::{DumpOmissions, OmissionTexts, StateTexts};
+use super::state::{self, StateObjects};
 #[cfg(feature = "cluster")]
 use super::taint::rule_version;
 #[cfg(feature = "cluster")]
@@ -44,15 +43,14 @@ use online::commands::{
     NOT_REPEATED, check_confirmable, check_named, cluster_name, next_commands, typed_flags,
 };
 #[cfg(feature = "cluster")]
-use online::reporter::{NextCommands, PlanContext, Reporter};
+use online::reporter::Reporter;
 #[cfg(feature = "cluster")]
 use online::settings::{RunArgs, RunSettings, TypedNotes, WaitFor, release_problems};
 #[cfg(feature = "cluster")]
 use online::start::{Session, lock_settings};
 use plan_json::plan_record;
-use planning::{PlanOptions, plan_for};
 use tollgate_api::profile::Profile;
-use tollgate_drain::{DEFAULT_KEY, DrainPlan, DrainRequest, Fate, MoveOptions};
+use tollgate_drain::{DEFAULT_KEY, DrainPlan, DrainRequest, Fate, MoveOptions, PlanInput};
 use tollgate_engine::impact::target::DeviceTarget;
 use tollgate_forecast::{Settings, State};
 use tollgate_formats::{gotime, names};
@@ -204,14 +202,14 @@ Exit codes:
   3  the cluster could not be read, or there is no such drain
   4  internal error";
 
-/// A target, and how it was typed.
+/// A target of a drain, with the text that the user typed for it.
 #[derive(Clone, Debug)]
 struct TypedTarget {
     typed: String,
     target: DeviceTarget,
 }
 
-/// A plan and what it is about.
+/// A drain plan, with the request, release and time that it was made for.
 #[derive(Debug)]
 struct PlanReport {
     profile: &'static Profile,
@@ -281,15 +279,12 @@ impl Drain {
         if self.state.is_empty() {
             return self.run_live(console);
         }
-        let texts = StateTexts::read(&self.state)?;
-        let objects = texts.parse()?;
+        let texts = state::read_texts(&self.state)?;
+        let objects = StateObjects::parse(&texts)?;
         let profile = one_profile(&self.release.dump_profiles(&objects.inventory, console)?)?;
         let mut tally = Tally::default();
-        let parts = objects.inventory.incomplete_parts();
-        let kinds = objects.inventory.missing_kinds(&NEEDED_KINDS).filter(|_| !self.assume_complete);
-        let note = format!(", so every outcome is unknown{COMPLETE_HINT}");
-        let texts = OmissionTexts { note: &note, hint: COMPLETE_HINT };
-        let incomplete = DumpOmissions { parts, kinds }.report(false, texts, &mut tally, console);
+        let incomplete =
+            report_omissions(&objects.inventory, self.assume_complete, false, &mut tally, console);
         let source = StateSource::of(&self.state, &objects.inventory, &self.release)?;
         self.print_plan((&objects.state(), &source), profile, &incomplete, tally, console)
     }
@@ -298,7 +293,7 @@ impl Drain {
         self.targets.request(self.moves.options())
     }
 
-    /// Makes the plan, prints it, and counts what it does not free.
+    /// Makes the plan and prints it. Pods that stay, and claims without pods, count as denied for the exit code.
     pub(super) fn print_plan(
         &self,
         (state, source): (&State<'_>, &StateSource),
@@ -311,8 +306,22 @@ impl Drain {
         // What a running cluster lists is complete.
         let assume_complete = self.assume_complete || self.state.is_empty();
         let settings = Settings { seed: self.courses.seed, assume_complete, ..Settings::at(at) };
-        let options = PlanOptions { profile, settings, samples: self.courses.samples };
-        let report = plan_for(&self.request(), state, options, incomplete)?;
+        let (request, samples) = (self.request(), self.courses.samples);
+        let plan = tollgate_drain::plan(&PlanInput {
+            state,
+            request: &request,
+            release: release_of(profile),
+            settings,
+            play: &|plan| play(plan, samples),
+            missing: incomplete,
+            closed: &[],
+            is_first_wave: true,
+        });
+        // A target that is not found in a part of the state may be in the rest.
+        let plan = plan
+            .map_err(|why| if incomplete.is_empty() { Failure::Usage(why) } else { Failure::Input(why) })?;
+        let (samples, incomplete_parts) = (samples.get(), incomplete.to_vec());
+        let report = PlanReport { profile, at, samples, request, plan, incomplete: incomplete_parts };
         match self.output {
             ReportOutput::Json => writeln!(console, "{}", super::to_json(&plan_record(&report))?)?,
             ReportOutput::Text => console.write_text(&plan_text::render(&report))?,
@@ -362,19 +371,8 @@ impl Drain {
         let profile = one_profile(&self.release.live_profiles()?)?;
         if !self.dry_run {
             let settings = self.settings(asked, profile)?;
-            let context = PlanContext {
-                profile,
-                samples: settings.samples.get(),
-                request: settings.request.clone(),
-                cluster: cluster_name(asked),
-                force_after: settings.force_after,
-                is_confirmed: self.run.yes,
-            };
-            let reporter = Reporter::new(
-                output,
-                NextCommands { go_on: settings.go_on.clone(), go_back: settings.go_back.clone() },
-                Some(context),
-            );
+            let (next, cluster) = (settings.next.clone(), cluster_name(asked));
+            let reporter = Reporter::new(output, next, cluster, self.run.yes);
             let session = Session { asked, record: self.run.record.as_deref(), reporter };
             return if self.run.check { session.check(&settings) } else { session.drain(&settings) };
         }
@@ -399,7 +397,7 @@ impl Drain {
         let lock = self.run.lock_namespace();
         Ok(RunSettings {
             request,
-            release: super::forecast::release_of(profile),
+            release: release_of(profile),
             rule_version: rule_version(&[profile])?,
             samples: self.courses.samples,
             seed: self.courses.seed,
@@ -410,8 +408,7 @@ impl Drain {
             notes,
             ignore_preflight_errors: self.run.ignore_preflight_errors,
             release_problems: release_problems(asked),
-            go_on: next.go_on,
-            go_back: next.go_back,
+            next,
         })
     }
 }
@@ -436,7 +433,7 @@ impl Undrain {
         }
         let settings = RunSettings {
             request: self.targets.request(MoveOptions::default()),
-            release: super::forecast::release_of(profile),
+            release: release_of(profile),
             rule_version: rule_version(&[profile])?,
             samples: NonZeroU32::MIN,
             seed: 0,
@@ -447,10 +444,9 @@ impl Undrain {
             notes: TypedNotes::default(),
             ignore_preflight_errors: false,
             release_problems: Vec::new(),
-            go_on: next.go_on.clone(),
-            go_back: next.go_back.clone(),
+            next: next.clone(),
         };
-        let reporter = Reporter::new(self.output, next, None);
+        let reporter = Reporter::new(self.output, next, cluster_name(asked), self.yes);
         Session { asked, record: None, reporter }.undrain(&settings, self.dry_run)
     }
 }

@@ -8,10 +8,11 @@ use std::io::Write as _;
 
 use clap::builder::StringValueParser;
 
-use super::completed::{completed, rules_and_origins};
+use super::completed::completed;
 use super::console::Console;
 use super::outcome::{Failure, Tally};
 use super::{shared, table};
+use crate::config::rules_and_origins;
 use crate::pages::page;
 use crate::report::first_sentence;
 use render::Style;

@@ -21,7 +21,7 @@ use tollgate_document::finding::Applicability;
 use tollgate_document::source;
 use verdict::{Judged, JudgedFinding};
 
-/// Judgements of one text at most; after that, what is fixed is fixed.
+/// Maximum number of times that a text is checked while fixes are tried. Fixes that are found by then are kept.
 const MAX_JUDGEMENTS: usize = 100;
 
 /// Applies fixes to a text.
@@ -34,7 +34,7 @@ pub(super) struct Fixer<'r> {
     pub(super) source: TextSource,
 }
 
-/// A text that was fixed.
+/// A text with fixes applied, and the number of findings that are gone.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct FixedText {
     pub(super) text: String,

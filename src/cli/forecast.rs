@@ -29,12 +29,13 @@ use super::picture::{self, DrawnRecord, StateSource};
 use super::shared::{ExitZeroArgs, ReleaseArgs, ReportOutput, StateArgs};
 #[cfg(feature = "cluster")]
 use super::snapshot::WORKLOAD_KINDS;
-use super::state::{DumpOmissions, OmissionTexts, StateTexts, no_objects_message};
+use super::state::{self, DumpOmissions, Inventory, OmissionTexts, StateObjects, no_objects_message};
 #[cfg(feature = "cluster")]
 use crate::cluster::{CLAIMS, CLASSES, ListedKind, NAMESPACES, NODES, PODS, RULES, SLICES, TEMPLATES};
-use given::{Admission, GivenObject, GivenTexts};
+use crate::files::{self, MAX_FILE};
+use given::{Admission, GivenDocuments, GivenObject};
 pub(super) use json::totals_record;
-pub(super) use limits::{CheckedLimits, check_pending};
+pub(super) use limits::check_pending;
 pub(super) use play::play;
 #[cfg(feature = "ui")]
 pub(super) use play::{StopFn, stop_when};
@@ -99,10 +100,10 @@ pub(super) struct CourseArgs {
     pub(super) seed: u64,
 }
 
-/// Courses unless `--samples` says otherwise.
+/// Number of simulated courses if `--samples` is not given.
 const DEFAULT_SAMPLES: NonZeroU32 = NonZeroU32::MIN.saturating_add(63);
 
-/// The most courses that can be asked for. More say nothing new.
+/// Maximum value of `--samples`, the number of simulated courses. More courses do not change the shares noticeably.
 const MAX_SAMPLES: i64 = 4096;
 
 fn samples_parser() -> impl TypedValueParser<Value = NonZeroU32> {
@@ -128,21 +129,19 @@ impl Arguments {
     fn report(&self, console: &mut Console) -> Result<Tally, Failure> {
         self.state.check_stdin(&self.paths, "FILE")?;
         let tally = Tally::default();
-        let given = GivenTexts::read(&self.paths)?;
-        let given = given.documents()?;
+        let given = files::read_complete(&self.paths, MAX_FILE)?;
+        let given = GivenDocuments::parse(&given)?;
         let given = given.objects();
         if self.state.paths.is_empty() {
             return self.report_live(&given, tally, console);
         }
-        let texts = StateTexts::read(&self.state.paths)?;
-        let objects = texts.parse()?;
+        let texts = state::read_texts(&self.state.paths)?;
+        let objects = StateObjects::parse(&texts)?;
         let profiles = self.release.dump_profiles(&objects.inventory, console)?;
         let mut tally = tally;
-        let parts = objects.inventory.incomplete_parts();
-        let kinds = objects.inventory.missing_kinds(&NEEDED_KINDS).filter(|_| !self.state.assume_complete);
-        let note = format!(", so every outcome is unknown{COMPLETE_HINT}");
-        let texts = OmissionTexts { note: &note, hint: COMPLETE_HINT };
-        let missing = DumpOmissions { parts, kinds }.report(self.max.is_some(), texts, &mut tally, console);
+        let (inventory, is_limited) = (&objects.inventory, self.max.is_some());
+        let missing =
+            report_omissions(inventory, self.state.assume_complete, is_limited, &mut tally, console);
         let source = StateSource::of(&self.state.paths, &objects.inventory, &self.release)?;
         let known = (&objects.state(), &source);
         self.report_state(known, &profiles, &missing, &given, tally, console)
@@ -178,14 +177,13 @@ impl Arguments {
     #[cfg(feature = "ui")]
     pub(super) fn report_texts(
         &self,
-        texts: Vec<(String, String)>,
+        texts: &[(String, String)],
         state: &State<'_>,
         profile: &'static Profile,
         missing: &[String],
         console: &mut Console,
     ) -> Result<Tally, Failure> {
-        let given = GivenTexts::of(texts);
-        let given = given.documents()?;
+        let given = GivenDocuments::parse(texts)?;
         let known = (state, &StateSource::of_part());
         self.report_state(known, &[profile], missing, &given.objects(), Tally::default(), console)
     }
@@ -286,7 +284,8 @@ pub(super) fn of_changes(
     play_admitted(&admission, state, profile, settings, DEFAULT_SAMPLES, missing)
 }
 
-/// Plays a forecast of the admitted objects. `missing` is what the state lacks.
+/// Simulates the cluster with the objects that the API server would admit. `missing` names the kinds of objects
+/// that the state lacks.
 fn play_admitted(
     admission: &Admission,
     state: &State<'_>,
@@ -304,23 +303,37 @@ fn play_admitted(
     forecast
 }
 
-/// How that release allocates devices.
+/// Returns how the scheduler of a profile's release allocates devices.
 pub(super) fn release_of(profile: &'static Profile) -> Release {
     Release { profile, semantics: profile.allocation, behaviour: profile.selectors }
 }
 
-/// What is listed in a running cluster; workloads only if the user may list them.
+/// The kinds that are listed in a running cluster for a forecast; workloads only if the user may list them.
 #[cfg(feature = "cluster")]
 pub(super) const LISTED_KINDS: [ListedKind; 8] =
     [NAMESPACES, NODES, CLASSES, SLICES, RULES, TEMPLATES, CLAIMS, PODS];
 
-/// A forecast can say nothing without objects of these kinds. A cluster can do without the others.
+/// Kinds without which a forecast is not possible. A cluster may have no objects of the other kinds.
 pub(super) const NEEDED_KINDS: [ObjectKind; 2] = [ObjectKind::Node, ObjectKind::DeviceClass];
 
-/// What to do about a dump that lacks a kind.
-pub(super) const COMPLETE_HINT: &str = "; create a dump with `tollgate snapshot`, or, if the cluster contains no such objects, add --assume-complete";
+/// End of a message about a dump that lacks a kind: how to make a complete one.
+const COMPLETE_HINT: &str = "; create a dump with `tollgate snapshot`, or, if the cluster contains no such objects, add --assume-complete";
 
-/// A forecast and what it is about.
+/// Reports what a dump lacks: nodes and classes, without which no outcome is known, and parts that were cut off.
+pub(super) fn report_omissions(
+    inventory: &Inventory,
+    assume_complete: bool,
+    is_limited: bool,
+    tally: &mut Tally,
+    console: &mut Console,
+) -> Vec<String> {
+    let kinds = inventory.missing_kinds(&NEEDED_KINDS).filter(|_| !assume_complete);
+    let omissions = DumpOmissions { parts: inventory.incomplete_parts(), kinds };
+    let note = format!(", so every outcome is unknown{COMPLETE_HINT}");
+    omissions.report(is_limited, OmissionTexts { note: &note, hint: COMPLETE_HINT }, tally, console)
+}
+
+/// A forecast, with the objects, release and time that it was made for.
 struct ForecastReport {
     profile: &'static Profile,
     at: gotime::Timestamp,

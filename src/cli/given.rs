@@ -6,11 +6,11 @@ use std::collections::BTreeMap;
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 
-/// The flags that were given, by their names in the code.
+/// The flags that the user set on the command line or by environment variables, by their names in the code.
 #[derive(Clone, Default, Debug)]
 pub(super) struct GivenFlags(BTreeMap<String, GivenFlag>);
 
-/// A flag that was given.
+/// A flag that the user set: its value, and the name of the flag or environment variable.
 #[derive(Clone, Debug)]
 pub(super) struct GivenFlag {
     pub(super) value: String,
@@ -62,12 +62,12 @@ impl Args for GivenFlags {
 }
 
 impl GivenFlags {
-    /// The flag, if it was given.
+    /// Returns the flag with that name in the code; `None` if the user did not set it.
     pub(super) fn get(&self, name: &str) -> Option<&GivenFlag> {
         self.0.get(name)
     }
 
-    /// All of them, by name and value. A switch has the value `true`.
+    /// Returns name and value of each flag that the user set. A switch has the value `true`.
     #[cfg(feature = "cluster")]
     pub(super) fn flags(&self) -> impl Iterator<Item = (&str, &str)> {
         let flags = self.0.iter().map(|(name, flag)| (name.as_str(), flag.value.as_str()));

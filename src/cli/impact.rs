@@ -24,12 +24,13 @@ use std::path::PathBuf;
 
 use super::clock;
 use super::console::Console;
+use super::limit_list::LimitList;
 use super::outcome::{Failure, Tally};
 use super::picture::{self, DrawnRecord, StateSource};
 use super::shared::{ExitZeroArgs, ReleaseArgs, ReportOutput, StateArgs};
-use super::state::{StateObjects, StateTexts};
+use super::state::StateObjects;
 use super::taint;
-use crate::files::{self, Input, MAX_FILE};
+use crate::files::{self, MAX_FILE};
 pub(super) use by::GroupBy;
 use by::Groups;
 use cluster::ClusterInput;
@@ -37,7 +38,7 @@ use denials::denials;
 pub(super) use denials::first_denial;
 pub(super) use denials::print_denials;
 use elsewhere::Elsewhere;
-use limits::{Extent, Limits};
+use limits::{Extent, excesses};
 use sum::ImpactSum;
 use tollgate_api::profile::Profile;
 use tollgate_document::doc::Value;
@@ -49,7 +50,7 @@ use tollgate_engine::impact::{
     self, Impact, ImpactQuery, ProposedChange, Snapshot, SnapshotKind, UnreadableObject, ViolatedBudget,
 };
 use tollgate_forecast::{GroupRestart, State, group_restarts};
-use tollgate_formats::gotime::{self, Timestamp};
+use tollgate_formats::gotime::{self, rfc3339 as format_time};
 use tollgate_formats::sanitize;
 use tollgate_picture::pages::Record;
 
@@ -92,7 +93,7 @@ pub(super) struct Arguments {
 
     /// Exit 1 if a rule, or all rules together, exceed any of these limits, such as pods=10,namespaces=2,devices=64,pending=0
     #[arg(long, alias = "fail-over", value_name = "LIMITS", value_parser = limits::parse)]
-    max: Option<Limits>,
+    max: Option<LimitList>,
 
     /// Assumed time to replace a FoundationDB process group, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 0)]
@@ -125,7 +126,7 @@ Exit codes:
   4  internal error
 If several codes apply, 4 takes precedence over 1, and 1 over 3.";
 
-/// The impact of one object.
+/// The impact of one object, with the notes that the report shows beside it.
 struct Assessment<'s> {
     query: ImpactQuery<'s>,
     impact: Impact<'s>,
@@ -165,12 +166,10 @@ impl Arguments {
         let mut tally = others.tally;
         let ClusterInput { snapshot, omissions, profiles, texts, listed, unlisted, source } =
             self.read_cluster(&mut tally, console)?;
-        let parsed = texts.as_ref().map(StateTexts::parse).transpose()?;
+        let parsed = texts.as_deref().map(StateObjects::parse).transpose()?;
         let state = parsed.as_ref().or(listed.as_ref()).map(StateObjects::state);
-        let inputs = files::collect_complete(&self.paths)?;
+        let mut texts = files::read_complete(&self.paths, MAX_FILE)?;
         let rules = self.rules_of_targets(&snapshot, &profiles, console)?;
-        let read = |input: &Input| Ok((input.name(), files::read(input, MAX_FILE)?));
-        let mut texts: Vec<(String, String)> = inputs.iter().map(read).collect::<Result<_, Failure>>()?;
         texts.extend(rules.into_iter().map(|rule| ("--target".to_owned(), rule)));
         let reporter = ImpactReporter {
             tally,
@@ -221,8 +220,8 @@ impl Arguments {
     }
 }
 
-/// Objects for which it is said, one by one, where the evicted pods go. Of more objects only the sum is forecast: a forecast
-/// of a large cluster takes seconds.
+/// Maximum number of objects for which the report states, one by one, where the evicted pods go. Of more objects
+/// only the sum is forecast, because a forecast of a large cluster takes seconds.
 const MAX_FORECASTS: usize = 8;
 
 /// Reports the impact of the objects in the inputs.
@@ -275,7 +274,8 @@ impl<'r> ImpactReporter<'r> {
         }
     }
 
-    /// Reports the objects in texts, each with its name, and what they do together.
+    /// Reports the impact of each object in these texts, which come with their file names, and then the sum of all
+    /// objects.
     fn report_texts(mut self, texts: &[(String, String)], source: &StateSource) -> Result<Tally, Failure> {
         for (file, text) in texts {
             self.report_text(file, text)?;
@@ -310,30 +310,18 @@ impl<'r> ImpactReporter<'r> {
                         let at = Path::ROOT.field("apiVersion").owned();
                         let location = document.locate(&lines, &item.within(at), false);
                         let message = format!("apiVersion {version:?} of {kind} is not supported");
-                        return Err(Failure::Input(format!(
-                            "{file}:{}:{}: {message}",
-                            location.line, location.column
-                        )));
+                        return Err(Failure::at(file, &location, &message));
                     }
                     known => known,
                 };
                 let Some(kind @ (SnapshotKind::Rule | SnapshotKind::Slice)) = known else { continue };
                 self.reported += 1;
                 for profile in self.profiles.clone() {
-                    let result = self.report_object(object, kind, profile, file);
-                    let result = result.map_err(|error| match error {
-                        ImpactError::Failure(failure) => failure,
-                        ImpactError::Object(unreadable) => {
-                            let location =
-                                document.locate(&lines, &item.within(unreadable.at.clone()), false);
-                            let file = sanitize::line(file);
-                            Failure::Input(format!(
-                                "{file}:{}:{}: {unreadable}",
-                                location.line, location.column
-                            ))
-                        }
-                    });
-                    result?;
+                    let unreadable = |unreadable: UnreadableObject| {
+                        let at = item.within(unreadable.at.clone());
+                        Failure::at(file, &document.locate(&lines, &at, false), &unreadable)
+                    };
+                    self.report_object(object, kind, profile, file, &unreadable)?;
                 }
             }
         }
@@ -346,7 +334,8 @@ impl<'r> ImpactReporter<'r> {
         kind: SnapshotKind,
         profile: &'static Profile,
         file: &str,
-    ) -> Result<(), ImpactError> {
+        unreadable: &dyn Fn(UnreadableObject) -> Failure,
+    ) -> Result<(), Failure> {
         let denials = denials("upstream,decoding,strict", object, profile, &self.now);
         if !denials.is_empty() {
             self.tally.denied += denials.len();
@@ -358,12 +347,13 @@ impl<'r> ImpactReporter<'r> {
         let changed;
         let (change, snapshot) = if kind == SnapshotKind::Slice {
             let mut state = self.snapshot.clone();
-            let change = ProposedChange::from_published_slice(object, &mut state, at)?;
+            let change = ProposedChange::from_published_slice(object, &mut state, at).map_err(unreadable)?;
             changed = state;
             (change, &changed)
         } else {
             let effect = self.arguments.effect.as_deref();
-            (ProposedChange::from_rule_manifest(object, effect, self.snapshot, profile, at)?, self.snapshot)
+            let change = ProposedChange::from_rule_manifest(object, effect, self.snapshot, profile, at);
+            (change.map_err(unreadable)?, self.snapshot)
         };
         let is_complete = self.omissions.is_empty();
         let mut assessment = assess(ImpactQuery { snapshot, change: &change, profile, at }, is_complete);
@@ -385,9 +375,8 @@ impl<'r> ImpactReporter<'r> {
                 let text = text::render(&assessment, self.arguments.limit, self.omissions.is_empty());
                 self.console.write_text(&format!("{apart}{text}"))
             }
-        }
-        .map_err(Failure::from)?;
-        for excess in self.arguments.max.iter().flat_map(|limits| limits.excesses(Extent::of(&assessment))) {
+        }?;
+        for excess in self.arguments.max.iter().flat_map(|limits| excesses(limits, Extent::of(&assessment))) {
             self.tally.denied += 1;
             self.console.error(&format!("{}: {excess}", sanitize::line(change.name())));
         }
@@ -404,7 +393,7 @@ impl<'r> ImpactReporter<'r> {
         Ok(())
     }
 
-    /// Reports what several objects do together.
+    /// Reports the impact of all objects together, if there are several.
     fn report_sums(&mut self) -> Result<(), Failure> {
         for sum in std::mem::take(&mut self.sums).iter().filter(|sum| sum.has_several()) {
             let elsewhere = self.elsewhere(&sum.changes(), sum.profile(), sum.at());
@@ -424,7 +413,7 @@ impl<'r> ImpactReporter<'r> {
                 }
             }
             self.check_pending(&format!("the sum of {}", sum.counted_rules()), elsewhere.as_ref());
-            for excess in self.arguments.max.iter().flat_map(|limits| limits.excesses(sum.extent())) {
+            for excess in self.arguments.max.iter().flat_map(|limits| excesses(limits, sum.extent())) {
                 self.tally.denied += 1;
                 self.console.error(&format!("the sum of {}: {excess}", sum.counted_rules()));
             }
@@ -433,7 +422,7 @@ impl<'r> ImpactReporter<'r> {
     }
 }
 
-/// What happens to the other pods of LeaderWorkerSets, JobSets and PodGroups that lose pods.
+/// Returns which other pods of LeaderWorkerSets, JobSets and PodGroups restart because these groups lose pods.
 fn restarts<'a>(impact: &Impact<'_>, state: &State<'a>) -> Vec<GroupRestart<'a>> {
     let evicted = impact.pods.iter().filter(|pod| pod.outcome.is_evicted());
     let evicted: BTreeSet<(&str, &str)> = evicted.map(|pod| (pod.namespace, pod.name)).collect();
@@ -466,32 +455,11 @@ fn assess(query: ImpactQuery<'_>, is_complete: bool) -> Assessment<'_> {
     }
 }
 
-enum ImpactError {
-    Failure(Failure),
-    Object(UnreadableObject),
-}
-
-impl From<Failure> for ImpactError {
-    fn from(failure: Failure) -> ImpactError {
-        ImpactError::Failure(failure)
-    }
-}
-
-impl From<UnreadableObject> for ImpactError {
-    fn from(unreadable: UnreadableObject) -> ImpactError {
-        ImpactError::Object(unreadable)
-    }
-}
-
-/// `now`, a time, or `-` for a pod that is not evicted.
+/// Returns when a pod is evicted, for the table: `now`, a time, or `-` if it is not evicted.
 fn eviction_time(outcome: impact::PodOutcome) -> String {
     match outcome {
         impact::PodOutcome::EvictedNow => "now".to_owned(),
         impact::PodOutcome::EvictedAt(time) => format_time(time),
         impact::PodOutcome::Tolerated | impact::PodOutcome::Unaffected => "-".to_owned(),
     }
-}
-
-fn format_time(time: Timestamp) -> String {
-    gotime::rfc3339(time)
 }

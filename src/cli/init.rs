@@ -46,7 +46,7 @@ enum CiSystem {
     None,
 }
 
-/// A file to create.
+/// A file that `tollgate init` creates.
 struct NewFile {
     /// Relative to the root folder of the repository.
     path: &'static str,
@@ -55,7 +55,7 @@ struct NewFile {
     addition: Option<&'static str>,
 }
 
-/// The folder of the first policy.
+/// The folder in which `tollgate init` creates the first policy.
 const POLICIES: &str = "tollgate";
 const GITLAB_FILE: &str = ".gitlab-ci.yml";
 
@@ -96,7 +96,7 @@ impl Arguments {
         Ok(Tally::default())
     }
 
-    /// The files for this repository.
+    /// Returns the files to create in this repository.
     fn files(&self) -> Vec<NewFile> {
         let own = |path, text, addition| NewFile { path, text: filled_in(text), addition };
         let settings = include_str!("init/tollgate.yaml").replace("KUBERNETES", &self.releases());

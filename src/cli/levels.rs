@@ -8,9 +8,9 @@
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 
-use super::completed::{completed, rules_and_origins};
+use super::completed::completed;
 use super::shared::no_such_rule;
-use crate::config::{LevelSetting, LevelTarget, Levels};
+use crate::config::{LevelSetting, LevelTarget, Levels, rules_and_origins};
 
 /// The levels of the command line.
 #[derive(Clone, Default, Debug)]
@@ -19,7 +19,7 @@ pub(super) struct LevelArgs {
     pub(super) given: Vec<GivenLevel>,
 }
 
-/// A level and where it was given.
+/// A level that the user set for a rule or origin, by a flag or an environment variable.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct GivenLevel {
     pub(super) target: LevelTarget,

@@ -2,7 +2,7 @@
 
 use super::state::any_of;
 
-/// Limits by the names of what they limit.
+/// The limits of `--max`, such as `pods=10,namespaces=2`: name and maximum.
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
 pub(super) struct LimitList(Vec<(&'static str, usize)>);
 
@@ -29,7 +29,7 @@ impl LimitList {
         Ok(limits)
     }
 
-    /// The limit for what has that name, if there is one.
+    /// Returns the limit with that name; `None` if `--max` does not set it.
     pub(super) fn get(&self, name: &str) -> Option<usize> {
         self.0.iter().find(|(known, _)| *known == name).map(|(_, number)| *number)
     }

@@ -21,14 +21,15 @@ use super::outcome::Failure;
 use crate::cluster::{Cluster, Endpoint, ServerInfo, Target, Timing};
 use tollgate_api::profile::{GateChoice, Profile, ProfileMatch};
 
-/// How to let the gates be known.
+/// End of a message: how to let Tollgate read the feature gates of the API server.
 const GATES_HINT: &str = "allow `get` on the nonResourceURL /metrics, or set --feature-gates";
 
-/// The API server, once it was asked.
+/// The API server of the command, which is asked for its release and feature gates on first use only.
 #[derive(Clone, Default, Debug)]
 pub(super) struct LiveServerCell(OnceLock<AskedServer>);
 
-/// An API server and its answer.
+/// An API server, what it answered about its release, feature gates and served versions, and the profile for that
+/// answer.
 #[derive(Clone, Debug)]
 pub(super) struct AskedServer {
     pub(super) cluster: Cluster,
@@ -47,19 +48,18 @@ impl LiveServerCell {
         if let Some(asked) = self.0.get() {
             return Ok(asked);
         }
-        let asked = AskedServer::ask(target, choice)?;
-        let mut console = Console::open();
-        console.note(&asked.summary(choice));
-        for caveat in asked.caveats(choice) {
-            console.note(&caveat);
-        }
+        let asked = AskedServer::ask(target, choice, &mut Console::open())?;
         Ok(self.0.get_or_init(|| asked))
     }
 }
 
 impl AskedServer {
-    /// Asks the API server of `--context` or of the current context.
-    pub(super) fn ask(target: Target<'_>, choice: Option<&GateChoice>) -> Result<AskedServer, Failure> {
+    /// Asks the API server of `--context` or of the current context, and notes its answer and what had to be assumed.
+    pub(super) fn ask(
+        target: Target<'_>,
+        choice: Option<&GateChoice>,
+        console: &mut Console,
+    ) -> Result<AskedServer, Failure> {
         let cluster =
             Cluster::open(target, Timing::default()).map_err(|error| Failure::Input(format!("{error:#}")))?;
         let endpoint = cluster.endpoint().clone();
@@ -70,15 +70,19 @@ impl AskedServer {
             ))
         })?;
         let profile = release.on_server(&info.live, choice).map_err(Failure::Usage)?;
-        Ok(AskedServer { cluster, info, profile, fit })
+        let asked = AskedServer { cluster, info, profile, fit };
+        console.note(&asked.summary(choice));
+        asked.caveats(choice).iter().for_each(|caveat| console.note(caveat));
+        Ok(asked)
     }
 
     pub(super) fn endpoint(&self) -> &Endpoint {
         self.cluster.endpoint()
     }
 
-    /// `context dev (https://…): Kubernetes 1.36; feature gates read from /metrics: …`
-    pub(super) fn summary(&self, choice: Option<&GateChoice>) -> String {
+    /// Returns the line about the API server and its release: `context dev (https://…): Kubernetes 1.36; feature
+    /// gates read from /metrics: …`
+    fn summary(&self, choice: Option<&GateChoice>) -> String {
         let (endpoint, release) = (self.endpoint(), &self.info.release);
         let from = match (choice, &self.info.live.gates) {
             (Some(_), _) => "set by --feature-gates",
@@ -89,8 +93,9 @@ impl AskedServer {
         format!("{endpoint}: Kubernetes {release}; feature gates {from}: {gates}")
     }
 
-    /// Warnings about what had to be assumed, and about what differs from the chosen gates.
-    pub(super) fn caveats(&self, choice: Option<&GateChoice>) -> Vec<String> {
+    /// Warnings about feature gates or releases that had to be assumed, and about gates that differ from
+    /// `--feature-gates`.
+    fn caveats(&self, choice: Option<&GateChoice>) -> Vec<String> {
         let mut caveats = Vec::new();
         caveats.extend(release_caveat(&self.info, self.profile, self.fit));
         caveats.extend(gates_caveat(&self.info, self.profile, choice));
@@ -104,7 +109,7 @@ impl AskedServer {
     }
 }
 
-/// A warning if the release of the API server is not known here; `None` if it is.
+/// Returns a warning if this program has no profile for the release of the API server; `None` if it has.
 pub(super) fn release_caveat(info: &ServerInfo, profile: &Profile, fit: ProfileMatch) -> Option<String> {
     let than = match fit {
         ProfileMatch::Exact => return None,

@@ -42,7 +42,7 @@ use worker::{CheckQueue, Checked};
 
 /// Messages between the reading thread and this one.
 const MAX_QUEUED: usize = 4;
-/// Messages that may wait here, and their bytes, before reading stops.
+/// Maximum number of messages that wait to be handled; more are not read from the editor.
 const MAX_WAITING: usize = 64;
 const MAX_WAITING_BYTES: usize = 32 << 20;
 /// Interval for checking whether the editor is still running, in case it leaves stdin open.
@@ -70,7 +70,7 @@ pub(super) struct Arguments {
     stdio: bool,
 }
 
-/// An event of a session.
+/// A message of the editor, a finished check, or the end of the input.
 enum Event {
     Arrived(Frame),
     /// The input ended, or cannot be read.
@@ -153,10 +153,10 @@ fn run_session(session: &mut Session<'_, &mut Console>, events: &Receiver<Event>
     }
 }
 
-/// How the input ended: with an error, or normally.
+/// How the input of the language server ended: with an error, or normally (`None`).
 type Ending = Option<io::Error>;
 
-/// Events that are received but not handled yet.
+/// Events that were received and not handled yet: messages of the editor, and finished checks.
 #[derive(Default)]
 struct Inbox {
     messages: VecDeque<Message>,

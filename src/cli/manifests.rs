@@ -24,7 +24,7 @@ use crate::registration::{Destination, OptionalApi, WebhookEntries};
 use carried::CarriedFiles;
 use tollgate_formats::names;
 
-/// The manifests of what runs in the cluster, in the order in which they are applied.
+/// The manifests of the Deployment and the objects around it, in the order in which they are applied.
 const WORKLOAD: [&str; 5] = [
     include_str!("../../manifests/base/namespace.yaml"),
     include_str!("../../manifests/base/service.yaml"),
@@ -280,7 +280,7 @@ impl Arguments {
         Ok(carried)
     }
 
-    /// Prints the flags with which a server at a URL must run, because it is not part of the manifests.
+    /// Prints the flags of the server at `--url`, which runs outside the manifests and must be started with them.
     fn note_flags(&self, url: &str, flags: &[String], console: &mut Console) {
         let paths = |flag: &'static str, paths: &[PathBuf]| {
             let word = move |path: &PathBuf| format!("{flag}={}", path.display());

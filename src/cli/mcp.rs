@@ -8,6 +8,8 @@
 //! Invariant: no call and no flag changes anything, a call cannot name files or clusters, and no message, call or command
 //! ends the server.
 
+#[cfg(any(test, fuzzing))]
+pub(super) mod fuzzing;
 mod result;
 mod run;
 mod stdio;
@@ -63,7 +65,7 @@ pub(super) struct Arguments {
 
 impl Arguments {
     pub(super) fn run(&self, _: &mut Console) -> Result<Tally, Failure> {
-        let server = Server::new(self.settings()?, self.timeout)?;
+        let server = Server::new(self.settings()?, Runner::new(self.timeout)?)?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let (transport, writer) = StdioTransport::open();
         let ended = runtime.block_on(async { serve_directly(server, transport, None).waiting().await });
@@ -76,7 +78,7 @@ impl Arguments {
         }
     }
 
-    /// The flags that commands get.
+    /// Returns the flags that the server passes on to the commands of tools.
     fn settings(&self) -> Result<Settings, Failure> {
         let mut settings = Vec::new();
         let mut add = |setting: Setting, flag: &str, path: &Path| {
@@ -104,7 +106,7 @@ impl Arguments {
     }
 }
 
-/// The tools, and what runs their commands.
+/// The MCP server: the tools that it offers, and the runner of their commands.
 struct Server {
     tools: Vec<OfferedTool>,
     settings: Settings,
@@ -112,13 +114,13 @@ struct Server {
 }
 
 impl Server {
-    fn new(settings: Settings, timeout: Duration) -> Result<Server, Failure> {
+    fn new(settings: Settings, runner: Runner) -> Result<Server, Failure> {
         let is_offered = |needs: Option<Setting>| needs.is_none_or(|setting| settings.has(setting));
         let tools = tools::ALL.iter().filter(|spec| is_offered(spec.needs)).map(OfferedTool::new);
-        Ok(Server { tools: tools.collect::<Result<_, _>>()?, runner: Runner::new(timeout)?, settings })
+        Ok(Server { tools: tools.collect::<Result<_, _>>()?, runner, settings })
     }
 
-    /// What a client should know.
+    /// Returns the instructions that an MCP client gets when it connects.
     fn instructions(&self) -> String {
         let mut text = format!(
             "Tollgate checks and forecasts Kubernetes device taints and tolerations (dynamic resource allocation). All \

@@ -121,7 +121,7 @@ struct Mutator<'r> {
     others: usize,
 }
 
-/// A document and the defaults to insert.
+/// A document, and the defaults that the API server would add to it, as edits.
 struct DefaultedDocument<'a> {
     document: Document<'a>,
     /// Edits, with paths from the root of the document.

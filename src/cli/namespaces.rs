@@ -13,7 +13,7 @@ use tollgate_engine::engine::Namespaces;
 /// Reads the Namespace objects of a file, in YAML or JSON, as documents or lists.
 pub(super) fn read(path: &Path) -> Result<Namespaces, Failure> {
     let input = Input::File(path.to_owned());
-    let text = files::read(&input, state::MAX_STATE)?;
+    let text = files::read(&input, state::MAX_DUMP_BYTES)?;
     parse(&input.name(), &text).map_err(Failure::Input)
 }
 

@@ -7,7 +7,8 @@ use std::io;
 use std::process::ExitCode;
 
 use crate::files;
-use tollgate_document::source::InputError;
+use tollgate_document::source::{InputError, SourceLocation};
+use tollgate_formats::sanitize;
 
 /// The counts that determine the exit code.
 #[derive(Clone, Copy, Default, Debug)]
@@ -48,7 +49,7 @@ impl Tally {
     }
 }
 
-/// Why a command stopped early.
+/// The reason why a command stopped early, which determines the exit code.
 #[derive(Debug)]
 pub(super) enum Failure {
     /// The command line is wrong.
@@ -62,6 +63,11 @@ pub(super) enum Failure {
 }
 
 impl Failure {
+    /// A fault in an input, at a place in it.
+    pub(super) fn at(file: &str, at: &SourceLocation, what: &dyn std::fmt::Display) -> Failure {
+        Failure::Input(format!("{}:{}:{}: {what}", sanitize::line(file), at.line, at.column))
+    }
+
     pub(super) fn message(&self) -> String {
         match self {
             Failure::Usage(message) | Failure::Input(message) | Failure::Session(message) => message.clone(),

@@ -24,7 +24,7 @@ pub(super) fn plugin_name(arguments: &[OsString]) -> Option<&'static str> {
     (called_as(arguments) == "kubectl-tollgate").then_some("kubectl tollgate")
 }
 
-/// Remembers how the program was called, for commands that it prints.
+/// How the program was called (`tollgate` or `kubectl tollgate`), for commands that it prints.
 static PROGRAM_NAME: OnceLock<&'static str> = OnceLock::new();
 
 /// Notes how the program was called.
@@ -32,7 +32,7 @@ pub(super) fn note_program_name(arguments: &[OsString]) {
     _ = PROGRAM_NAME.set(plugin_name(arguments).unwrap_or("tollgate"));
 }
 
-/// How a user calls the program: `tollgate`, or `kubectl tollgate` for the plugin.
+/// Returns the command that users type: `tollgate`, or `kubectl tollgate` for the plugin.
 pub(super) fn program_name() -> &'static str {
     PROGRAM_NAME.get().copied().unwrap_or("tollgate")
 }
@@ -94,7 +94,7 @@ fn complete(root: &Command, words: &[String]) -> String {
     out
 }
 
-/// Candidates with their descriptions.
+/// Completions, each with its description.
 type Candidates = Vec<(String, String)>;
 
 /// The flag that a word such as `--kubernetes=1.36` or `-o` names; `None` if the command does not have it.

@@ -20,11 +20,6 @@ pub(super) struct PolicyTexts {
     pub(super) errors: Vec<String>,
 }
 
-/// Loads the policies in these paths.
-pub(super) fn load(paths: &[PathBuf]) -> Result<PolicySet, Failure> {
-    load_all(paths, None, &[])
-}
-
 /// Loads the policies in these paths and these resources. With `root`, files cannot refer to files outside of that
 /// folder. Resources that are not in force are reported on stderr.
 pub(super) fn load_all(
@@ -37,7 +32,7 @@ pub(super) fn load_all(
         None => read_referenced(path),
         Some(root) => read_within(path, root),
     };
-    let set = compile_all(&texts, &read, resources)?;
+    let set = compile(&texts, &read, resources)?;
     for state in set.resources() {
         let policy = format!("{}/{} of the cluster", state.kind.name(), state.name);
         match &state.acceptance {
@@ -135,18 +130,8 @@ pub(super) fn errors(file: &str, text: &str) -> Vec<(usize, PolicyError)> {
     policy::policy_errors(&file, &read)
 }
 
-/// Compiles the texts of policy files.
-pub(super) fn compile(texts: &[PolicyFile]) -> Result<PolicySet, Failure> {
-    compile_with(texts, &read_referenced)
-}
-
-/// Compiles the texts of policy files; `read` reads the files to which they refer.
-pub(super) fn compile_with(texts: &[PolicyFile], read: ReadFile<'_>) -> Result<PolicySet, Failure> {
-    compile_all(texts, read, &[])
-}
-
 /// Compiles the texts of policy files, and resources.
-fn compile_all(
+pub(super) fn compile(
     texts: &[PolicyFile],
     read: ReadFile<'_>,
     resources: &[PolicyResource],

@@ -3,14 +3,13 @@
 
 use std::io::Write as _;
 
-use serde::Serialize;
-
 use super::completed::{self, completed};
 use super::console::Console;
 use super::outcome::{Failure, Tally};
 use super::shared::{ProfileArg, ServerArgs, parse_profile};
 use super::table;
 use super::version::Output;
+use crate::report::record::{Json, list, record};
 use tollgate_api::profile::{self, ApiKind, Gate, Profile, Version};
 
 /// List the supported releases and drafts
@@ -30,121 +29,89 @@ pub(super) struct Arguments {
     server: ServerArgs,
 }
 
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct ProfileInfo {
-    name: &'static str,
-    about: &'static str,
-    default: bool,
-    serves: Vec<ServedKind>,
-    effects: &'static [&'static str],
-    limits: ProfileLimits,
-    feature_gates: Vec<GateInfo>,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct GateInfo {
-    name: &'static str,
-    default: bool,
-    locked: bool,
-    /// Whether it is on: in a running API server, or as `--feature-gates` says.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    enabled: Option<bool>,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct ServedKind {
-    kind: &'static str,
-    versions: Vec<&'static str>,
-    /// The versions that are served by default.
-    by_default: Vec<&'static str>,
-    /// The versions that a running API server serves.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    served: Option<Vec<&'static str>>,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct ProfileLimits {
-    /// `None`: devices have no taints.
-    taints_per_device: Option<usize>,
-    /// `None`: slices have no taints of their own.
-    taints_per_slice: Option<usize>,
-    taints_per_patch: Option<usize>,
-    devices_per_slice: usize,
-    /// `None`: a slice with taints has no devices.
-    devices_per_tainted_slice: Option<usize>,
-    tolerations_per_request: Option<usize>,
-}
-
 impl Arguments {
     pub(super) fn run(&self, console: &mut Console) -> Result<Tally, Failure> {
         let named = self.server.profiles(&self.profiles)?;
         let all: Vec<&'static Profile> = Profile::all_with_patches().collect();
         let wanted = if self.profiles.is_empty() { &all } else { &named };
-        let infos: Vec<ProfileInfo> = wanted.iter().map(|profile| profile_info(profile)).collect();
         match self.output {
-            Output::Json => writeln!(console, "{}", super::to_json(&infos)?)?,
-            Output::Text if self.profiles.is_empty() => console.write_all(text(&infos).as_bytes())?,
-            Output::Text => console.write_all(side_by_side(&infos).as_bytes())?,
+            Output::Json => {
+                let records = list(wanted.iter().map(|profile| profile_record(profile)));
+                writeln!(console, "{}", super::to_json(&records)?)?;
+            }
+            Output::Text if self.profiles.is_empty() => console.write_all(text(wanted).as_bytes())?,
+            Output::Text => console.write_all(side_by_side(wanted).as_bytes())?,
         }
         Ok(Tally::default())
     }
 }
 
-pub(super) fn profile_info(profile: &Profile) -> ProfileInfo {
-    let serves = profile.serves.iter().map(|(kind, versions)| ServedKind {
-        kind: kind.name(),
-        versions: versions.iter().map(|version| version.name()).collect(),
-        by_default: versions
-            .iter()
-            .filter(|version| profile.serves_by_default(*kind, **version))
-            .map(|version| version.name())
-            .collect(),
-        served: profile.discovered.map(|served| served.of(*kind).map(Version::name).collect()),
+fn profile_record(profile: &Profile) -> Json {
+    let serves = profile.serves.iter().map(|(kind, versions)| {
+        let is_default = |version: &&Version| profile.serves_by_default(*kind, **version);
+        let discovered =
+            profile.discovered.map(|served| served.of(*kind).map(Version::name).collect::<Vec<_>>());
+        let is_discovered = discovered.is_some();
+        record! {
+            "kind": kind.name(),
+            "versions": names(*versions),
+            "byDefault": names(versions.iter().filter(is_default)),
+            "served" if is_discovered: discovered,
+        }
     });
-    let feature_gates = profile.known_gates().map(|gate| GateInfo {
-        name: gate.name(),
-        default: profile.has_on_by_default(gate),
-        locked: profile.locks(gate),
-        enabled: (!profile.gates.are_assumed).then(|| profile.gates.on.has(gate)),
+    let gates = profile.known_gates().map(|gate| {
+        let is_known = !profile.gates.are_assumed;
+        record! {
+            "name": gate.name(),
+            "default": profile.has_on_by_default(gate),
+            "locked": profile.locks(gate),
+            "enabled" if is_known: profile.gates.on.has(gate),
+        }
     });
-    ProfileInfo {
-        name: profile.name,
-        about: profile.about,
-        default: profile.name == profile::DEFAULT.name,
-        serves: serves.collect(),
-        effects: profile.effects,
-        limits: ProfileLimits {
-            taints_per_device: Some(profile.limits.taints_per_device).filter(|limit| *limit > 0),
-            taints_per_slice: profile.documented.slice_taints,
-            taints_per_patch: profile.documented.patch_taints,
-            devices_per_slice: profile.limits.devices,
-            devices_per_tainted_slice: Some(profile.limits.tainted_devices).filter(|limit| *limit > 0),
-            tolerations_per_request: profile.documented.tolerations,
+    record! {
+        "name": profile.name,
+        "about": profile.about,
+        "default": profile.name == profile::DEFAULT.name,
+        "serves": list(serves),
+        "effects": profile.effects,
+        "limits": record! {
+            "taintsPerDevice": taints_per_device(profile),
+            "taintsPerSlice": profile.documented.slice_taints,
+            "taintsPerPatch": profile.documented.patch_taints,
+            "devicesPerSlice": profile.limits.devices,
+            "devicesPerTaintedSlice": devices_per_tainted_slice(profile),
+            "tolerationsPerRequest": profile.documented.tolerations,
         },
-        feature_gates: feature_gates.collect(),
+        "featureGates": list(gates),
     }
 }
 
-fn text(infos: &[ProfileInfo]) -> String {
-    let versions = |info: &ProfileInfo, kind: ApiKind| {
-        let served = info.serves.iter().find(|served| served.kind == kind.name());
-        served.map(|served| served.versions.join(", ")).unwrap_or_default()
-    };
-    let rows: Vec<Vec<String>> = infos
+fn names<'v>(versions: impl IntoIterator<Item = &'v Version>) -> Vec<&'static str> {
+    versions.into_iter().map(|version| version.name()).collect()
+}
+
+/// `None`: devices have no taints.
+fn taints_per_device(profile: &Profile) -> Option<usize> {
+    Some(profile.limits.taints_per_device).filter(|limit| *limit > 0)
+}
+
+/// `None`: a slice with taints has no devices.
+fn devices_per_tainted_slice(profile: &Profile) -> Option<usize> {
+    Some(profile.limits.tainted_devices).filter(|limit| *limit > 0)
+}
+
+fn text(profiles: &[&Profile]) -> String {
+    let rows: Vec<Vec<String>> = profiles
         .iter()
-        .map(|info| {
+        .map(|profile| {
             vec![
-                info.name.to_owned(),
-                versions(info, ApiKind::ResourceClaim),
-                versions(info, ApiKind::DeviceTaintRule),
-                describe_taint_limit(&info.limits),
-                describe_limit(info.limits.devices_per_tainted_slice),
-                info.effects.join(", "),
-                info.about.to_owned(),
+                profile.name.to_owned(),
+                names(profile.versions(ApiKind::ResourceClaim)).join(", "),
+                names(profile.versions(ApiKind::DeviceTaintRule)).join(", "),
+                describe_taint_limit(profile),
+                describe_limit(devices_per_tainted_slice(profile)),
+                profile.effects.join(", "),
+                profile.about.to_owned(),
             ]
         })
         .collect();
@@ -161,50 +128,44 @@ fn text(infos: &[ProfileInfo]) -> String {
 }
 
 /// A table with a row for each gate, kind and limit, and a column for each profile, to show what an upgrade changes.
-fn side_by_side(infos: &[ProfileInfo]) -> String {
-    let header: Vec<&str> = std::iter::once("").chain(infos.iter().map(|info| info.name)).collect();
-    table::aligned(&header, &side_by_side_rows(infos))
+fn side_by_side(profiles: &[&Profile]) -> String {
+    let header: Vec<&str> = std::iter::once("").chain(profiles.iter().map(|profile| profile.name)).collect();
+    table::aligned(&header, &side_by_side_rows(profiles))
 }
 
 /// The rows of [`side_by_side`], each with its name first.
-pub(super) fn side_by_side_rows(infos: &[ProfileInfo]) -> Vec<Vec<String>> {
-    let row = |name: &str, cell: &dyn Fn(&ProfileInfo) -> String| -> Vec<String> {
-        std::iter::once(name.to_owned()).chain(infos.iter().map(cell)).collect()
+pub(super) fn side_by_side_rows(profiles: &[&Profile]) -> Vec<Vec<String>> {
+    let row = |name: &str, cell: &dyn Fn(&Profile) -> String| -> Vec<String> {
+        std::iter::once(name.to_owned()).chain(profiles.iter().map(|profile| cell(profile))).collect()
     };
     let mut rows = Vec::new();
-    for gate in Gate::ALL {
-        let cells = row(gate.name(), &|info| {
-            let known = info.feature_gates.iter().find(|known| known.name == gate.name());
-            known.map_or_else(|| "-".to_owned(), describe_gate)
-        });
-        if cells.iter().skip(1).any(|cell| cell != "-") {
-            rows.push(cells);
+    for gate in Gate::ALL.iter().copied() {
+        let is_known = |profile: &Profile| profile.known_gates().any(|known| known == gate);
+        if profiles.iter().any(|profile| is_known(profile)) {
+            rows.push(row(gate.name(), &|profile| {
+                if is_known(profile) { describe_gate(profile, gate) } else { "-".to_owned() }
+            }));
         }
     }
-    let mut kinds: Vec<&str> = Vec::new();
-    for served in infos.iter().flat_map(|info| &info.serves) {
-        if !kinds.contains(&served.kind) {
-            kinds.push(served.kind);
+    let mut kinds: Vec<ApiKind> = Vec::new();
+    for (kind, _) in profiles.iter().flat_map(|profile| profile.serves) {
+        if !kinds.contains(kind) {
+            kinds.push(*kind);
         }
     }
-    for kind in kinds {
-        rows.push(row(kind, &|info| {
-            let served = info.serves.iter().find(|served| served.kind == kind);
-            served.map_or_else(|| "-".to_owned(), describe_versions)
-        }));
-    }
-    let mut limit = |name: &str, of: fn(&ProfileLimits) -> Option<usize>| {
+    rows.extend(kinds.into_iter().map(|kind| row(kind.name(), &|profile| describe_versions(profile, kind))));
+    let mut limit = |name: &str, of: fn(&Profile) -> Option<usize>| {
         // Only drafts have taints in slices or patches.
-        if infos.iter().any(|info| of(&info.limits).is_some()) {
-            rows.push(row(name, &|info| describe_limit(of(&info.limits))));
+        if profiles.iter().any(|profile| of(profile).is_some()) {
+            rows.push(row(name, &|profile| describe_limit(of(profile))));
         }
     };
-    limit("taints per device", |limits| limits.taints_per_device);
-    limit("taints per slice", |limits| limits.taints_per_slice);
-    limit("taints per ResourceSlicePatch", |limits| limits.taints_per_patch);
-    limit("devices per slice", |limits| Some(limits.devices_per_slice));
-    limit("devices per tainted slice", |limits| limits.devices_per_tainted_slice);
-    rows.push(row("taint effects", &|info| info.effects.join(", ")));
+    limit("taints per device", taints_per_device);
+    limit("taints per slice", |profile| profile.documented.slice_taints);
+    limit("taints per ResourceSlicePatch", |profile| profile.documented.patch_taints);
+    limit("devices per slice", |profile| Some(profile.limits.devices));
+    limit("devices per tainted slice", devices_per_tainted_slice);
+    rows.push(row("taint effects", &|profile| profile.effects.join(", ")));
     rows
 }
 
@@ -213,35 +174,41 @@ fn describe_limit(limit: Option<usize>) -> String {
 }
 
 /// The limit on taints per device, such as `16`, or `32 per slice` where devices have none.
-fn describe_taint_limit(limits: &ProfileLimits) -> String {
-    match (limits.taints_per_device, limits.taints_per_slice) {
+fn describe_taint_limit(profile: &Profile) -> String {
+    match (taints_per_device(profile), profile.documented.slice_taints) {
         (None, Some(limit)) => format!("{limit} per slice"),
         (limit, _) => describe_limit(limit),
     }
 }
 
 /// `on by default`, or `off (on by default)` where a running server or `--feature-gates` differs.
-fn describe_gate(gate: &GateInfo) -> String {
-    let usual = match (gate.default, gate.locked) {
+fn describe_gate(profile: &Profile, gate: Gate) -> String {
+    let is_default = profile.has_on_by_default(gate);
+    let usual = match (is_default, profile.locks(gate)) {
         (true, true) => "locked on",
         (true, false) => "on by default",
         (false, _) => "off by default",
     };
-    match gate.enabled {
-        Some(enabled) if enabled != gate.default => {
-            format!("{} ({usual})", if enabled { "on" } else { "off" })
+    match profile.gates.on.has(gate) {
+        is_on if is_on != is_default && !profile.gates.are_assumed => {
+            format!("{} ({usual})", if is_on { "on" } else { "off" })
         }
         _ => usual.to_owned(),
     }
 }
 
-/// `v1; off by default: v1beta1, v1beta2`; of a running server `v1; not served: v1beta1`.
-fn describe_versions(served: &ServedKind) -> String {
-    let (on, otherwise) = match &served.served {
-        Some(live) => (live, "not served"),
-        None => (&served.by_default, "off by default"),
+/// `v1; off by default: v1beta1, v1beta2`; of a running server `v1; not served: v1beta1`; `-` if no version exists.
+fn describe_versions(profile: &Profile, kind: ApiKind) -> String {
+    let Some((_, versions)) = profile.serves.iter().find(|(served, _)| *served == kind) else {
+        return "-".to_owned();
     };
-    let off: Vec<&str> = served.versions.iter().copied().filter(|version| !on.contains(version)).collect();
+    let (on, otherwise) = if let Some(live) = profile.discovered {
+        (live.of(kind).map(Version::name).collect(), "not served")
+    } else {
+        let is_default = |version: &&Version| profile.serves_by_default(kind, **version);
+        (names(versions.iter().filter(is_default)), "off by default")
+    };
+    let off: Vec<&str> = names(*versions).into_iter().filter(|version| !on.contains(version)).collect();
     match (on.is_empty(), off.is_empty()) {
         (_, true) => on.join(", "),
         (true, false) => format!("{otherwise}: {}", off.join(", ")),

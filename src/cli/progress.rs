@@ -6,13 +6,13 @@ use std::time::{Duration, Instant};
 
 use super::console::Console;
 
-/// Shorter runs show no progress.
+/// Runs that are shorter than this show no progress bar.
 const SHOW_AFTER: Duration = Duration::from_millis(700);
 /// Least time between two redraws.
 const REDRAW_INTERVAL: Duration = Duration::from_millis(100);
 const WIDTH: usize = 30;
 
-/// The progress of a run.
+/// The progress bar of a run, on a terminal.
 #[derive(Debug)]
 pub(super) struct Progress {
     total: usize,
@@ -30,7 +30,7 @@ impl Progress {
         Progress { total, done: 0, is_terminal, started: Instant::now(), drawn: None, visible: false }
     }
 
-    /// Counts a finished item.
+    /// Counts one finished item for the progress bar.
     pub(super) fn step(&mut self) {
         self.done += 1;
     }

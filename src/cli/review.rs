@@ -11,7 +11,7 @@ use super::console::Console;
 use super::namespaces;
 use super::outcome::{Failure, Tally};
 use super::shared::{DefaultRules, EngineArgs, ExitArgs};
-use super::stream::{Frame, Frames, MAX_FRAME};
+use super::stream::{Frame, Frames, MAX_FRAME_BYTES};
 use super::{clock, state};
 use crate::files;
 use crate::report::review_line;
@@ -65,7 +65,7 @@ pub(super) struct Arguments {
 impl Arguments {
     pub(super) fn run(&self, console: &mut Console) -> Result<Tally, Failure> {
         let engine = self.engine.engine(DefaultRules::Webhook)?;
-        let engine = if self.exact { engine.exactly() } else { engine };
+        let engine = if self.exact { engine.with_exact_verdicts() } else { engine };
         let engine = state::with_state(engine, &self.state, console)?;
         let namespaces = self.namespaces.as_deref().map(namespaces::read).transpose()?;
         let now = self.clock.now();
@@ -87,7 +87,7 @@ impl Arguments {
     }
 }
 
-/// State of one run.
+/// State while the AdmissionReviews of a stream are answered.
 struct Reviewer<'r> {
     arguments: &'r Arguments,
     engine: Engine,
@@ -163,12 +163,12 @@ impl Reviewer<'_> {
         Ok(())
     }
 
-    /// Answers one review.
+    /// Prints the response to one AdmissionReview.
     fn answer(&mut self, frame: &Frame) -> Result<(), ReviewError> {
         if frame.too_large {
             return Err(ReviewError::at(
                 0,
-                format!("the AdmissionReview is larger than {} MiB", MAX_FRAME >> 20),
+                format!("the AdmissionReview is larger than {} MiB", MAX_FRAME_BYTES >> 20),
             ));
         }
         // As the server decodes it.
@@ -226,7 +226,7 @@ impl Reviewer<'_> {
     }
 }
 
-/// Why a review cannot be answered.
+/// The reason why an AdmissionReview cannot be answered.
 enum ReviewError {
     /// JSON, but not a review.
     Review(BadReview),

@@ -11,20 +11,20 @@ use std::io::Write as _;
 use super::console::Console;
 use super::outcome::{Failure, Tally};
 use crate::config::CONFIG;
+use tollgate_document::doc::New;
 use tollgate_engine::policy::{PolicyKind, Struct, TEST_FILE, Ty};
-use tollgate_formats::gofmt::json_string;
 
 /// Print the schema of policies, policy tests, .tollgate.yaml or a report
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
     /// Schema to print
     #[arg(value_name = "WHAT", default_value = "policy")]
-    what: Described,
+    what: SchemaSubject,
 }
 
-/// What has a schema.
+/// A kind of file or report whose JSON Schema can be printed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
-enum Described {
+enum SchemaSubject {
     /// Policy files
     Policy,
     /// CustomResourceDefinitions of the policy kinds, as YAML for `kubectl apply`
@@ -52,19 +52,19 @@ enum Described {
 impl Arguments {
     pub(super) fn run(&self, console: &mut Console) -> Result<Tally, Failure> {
         let schema = match self.what {
-            Described::Policy => {
+            SchemaSubject::Policy => {
                 schema_of_structs("tollgate policy", "oneOf", &PolicyKind::ALL.map(PolicyKind::schema))
             }
-            Described::Crd => crd::definitions().trim_end().to_owned(),
-            Described::Test => schema_of_structs("tollgate policy test", "allOf", &[&TEST_FILE]),
-            Described::Config => schema_of_structs("tollgate configuration", "allOf", &[&CONFIG]),
-            Described::Validate => include_str!("schema/validate.json").trim_end().to_owned(),
-            Described::Impact => include_str!("schema/impact.json").trim_end().to_owned(),
-            Described::Forecast => include_str!("schema/forecast.json").trim_end().to_owned(),
-            Described::Devices => include_str!("schema/devices.json").trim_end().to_owned(),
-            Described::Drain => include_str!("schema/drain.json").trim_end().to_owned(),
-            Described::PolicyDiff => include_str!("schema/policy-diff.json").trim_end().to_owned(),
-            Described::PolicyCheck => include_str!("schema/policy-check.json").trim_end().to_owned(),
+            SchemaSubject::Crd => crd::definitions().trim_end().to_owned(),
+            SchemaSubject::Test => schema_of_structs("tollgate policy test", "allOf", &[&TEST_FILE]),
+            SchemaSubject::Config => schema_of_structs("tollgate configuration", "allOf", &[&CONFIG]),
+            SchemaSubject::Validate => include_str!("schema/validate.json").trim_end().to_owned(),
+            SchemaSubject::Impact => include_str!("schema/impact.json").trim_end().to_owned(),
+            SchemaSubject::Forecast => include_str!("schema/forecast.json").trim_end().to_owned(),
+            SchemaSubject::Devices => include_str!("schema/devices.json").trim_end().to_owned(),
+            SchemaSubject::Drain => include_str!("schema/drain.json").trim_end().to_owned(),
+            SchemaSubject::PolicyDiff => include_str!("schema/policy-diff.json").trim_end().to_owned(),
+            SchemaSubject::PolicyCheck => include_str!("schema/policy-check.json").trim_end().to_owned(),
         };
         writeln!(console, "{schema}")?;
         Ok(Tally::default())
@@ -160,9 +160,7 @@ fn type_schema(ty: &Ty, definitions: &mut BTreeMap<&'static str, String>) -> Str
 
 /// The text as a JSON string, with its quotes.
 fn quote_json(text: &str) -> String {
-    let mut out = String::new();
-    json_string(&mut out, text);
-    out
+    New::str(text).to_json()
 }
 
 #[cfg(test)]

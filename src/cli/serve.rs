@@ -24,7 +24,6 @@ use crate::server::{
     Certificates, Limits, Log, LogFormat, ReloadOutcome, Reloader, Server, Settings, TlsVersions,
     UnusableFiles,
 };
-use cluster::OpenedCluster;
 use load::Loader;
 
 /// Serve the admission webhook
@@ -212,7 +211,7 @@ impl Arguments {
         let opened = self.cluster.open(&self.engine.release, self.settings().limits.state_bytes())?;
         let engine = self.engine.serving_engine()?;
         let engine = opened.iter().fold(engine, |engine, opened| opened.configure_engine(engine));
-        let resources = opened.as_ref().and_then(OpenedCluster::policies);
+        let resources = opened.as_ref().and_then(|opened| opened.policies.clone());
         let mut loader = Loader::new(engine, policies.clone(), self.namespaces.clone(), resources);
         let config = match loader.reload().outcome {
             ReloadOutcome::Loaded(config) | ReloadOutcome::LoadedWithLastFiles(config, _) => *config,
@@ -256,7 +255,7 @@ impl Arguments {
     /// The names in the self-signed certificate: those of `--dns-name`, the registered one, and the address on which
     /// the webhook listens.
     fn certificate_names(&self) -> Vec<String> {
-        let called = self.cluster.advertised_name();
+        let called = self.cluster.register.advertised_name();
         let address = self.listen.ip();
         let address = (!address.is_unspecified()).then(|| address.to_string());
         let mut names = self.dns_name.clone();
@@ -320,7 +319,7 @@ impl Arguments {
                 Some(directory) => format!("--cert-dir {}", shell_word(&directory.display().to_string())),
                 None => format!("--ca-bundle {bundle}"),
             };
-            if let (false, Some(host)) = (self.cluster.registers(), self.reachable_host()) {
+            if let (false, Some(host)) = (self.cluster.register.is_enabled(), self.reachable_host()) {
                 let port = webhook.port();
                 write!(console, "register  tollgate manifests --url https://{host}:{port} {from}")?;
                 for path in &self.engine.policies.paths {

@@ -15,8 +15,9 @@ pub(super) use engine::{DefaultRules, EngineArgs, FileDefaults, PolicyArgs};
 pub(super) use release::{ProfileArg, ReleaseArgs, ServerArgs, parse_profile};
 
 use super::outcome::{Failure, Tally};
+use crate::config::rules_and_origins;
 use tollgate_api::conform::suggest::distance;
-use tollgate_engine::rules::{self, Origin};
+use tollgate_engine::rules::Origin;
 
 /// Flags of every command.
 #[derive(Clone, Copy, Debug, Args)]
@@ -45,7 +46,7 @@ pub(super) struct StateArgs {
 }
 
 impl StateArgs {
-    /// An error if both the state and the other input, which `what` names, would be read from stdin.
+    /// Returns an error if both the state and the other input, which `what` names, would be read from stdin.
     pub(super) fn check_stdin(&self, others: &[PathBuf], what: &str) -> Result<(), Failure> {
         let is_stdin = |path: &PathBuf| path.as_os_str() == "-";
         if others.iter().any(is_stdin) && self.paths.iter().any(is_stdin) {
@@ -148,10 +149,8 @@ impl ExitArgs {
 
 /// The message about an unknown rule or origin.
 pub(super) fn no_such_rule(word: &str) -> String {
-    let mut names: Vec<&str> = Origin::ALL.iter().map(|origin| origin.name()).collect();
-    let origins = names.join(", ");
-    names.extend(rules::all().map(|rule| rule.id));
-    let hint = did_you_mean(word, &names);
+    let origins = Origin::ALL.map(Origin::name).join(", ");
+    let hint = did_you_mean(word, &rules_and_origins());
     format!(
         "unknown rule or origin `{word}`{hint}; use a rule ID or one of the origins ({origins}); `tollgate explain` lists all rules"
     )

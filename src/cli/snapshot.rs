@@ -75,7 +75,8 @@ Exit codes:
   3  the cluster could not be reached, or some objects could not be listed
   4  internal error";
 
-/// Everything that impact, audit and policies read, in the order in which audit checks it.
+/// The kinds of objects in a snapshot: all that impact, audit and policies read, in the order in which audit checks
+/// them.
 pub(super) const KINDS: [ListedKind; 11] = [
     NAMESPACES,
     CLASSES,

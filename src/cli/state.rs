@@ -14,11 +14,11 @@ use std::sync::Arc;
 
 use super::console::Console;
 use super::outcome::Failure;
-use crate::files::{self, Input};
+use crate::files;
 pub(super) use inventory::{
     DumpOmissions, Inventory, OmissionTexts, any_of, incomplete_lists, no_objects_message,
 };
-pub(super) use objects::{StateObjects, StateTexts};
+pub(super) use objects::StateObjects;
 #[cfg(feature = "ui")]
 pub(super) use owned::OwnedObjects;
 pub(super) use server::RecordedServer;
@@ -26,11 +26,10 @@ use tollgate_document::doc;
 use tollgate_document::field::{FieldPath, Path};
 use tollgate_document::source::{Lines, documents, list};
 use tollgate_engine::engine::Engine;
-use tollgate_engine::impact::{DeviceDetails, Snapshot, SnapshotKind};
-use tollgate_formats::sanitize;
+use tollgate_engine::impact::{DeviceDetails, Snapshot};
 
-/// Largest dump in bytes.
-pub(super) const MAX_STATE: u64 = 1 << 30;
+/// Maximum size of a dump in bytes.
+pub(super) const MAX_DUMP_BYTES: u64 = 1 << 30;
 
 /// The command that makes a dump for impact and audit.
 pub(super) const KUBECTL: &str =
@@ -48,17 +47,25 @@ pub(super) fn read(paths: &[PathBuf], console: &mut Console) -> Result<Snapshot,
     Ok(snapshot)
 }
 
-/// What commands say about kinds that a dump lacks, if they can do without.
+/// Texts for commands that also work with a dump that lacks some kinds.
 pub(super) const MAY_BE_INCOMPLETE: OmissionTexts<'_> = OmissionTexts {
     note: "; it may be incomplete",
     hint: ". If the cluster contains no such objects, add --assume-complete",
 };
 
-/// Notes what is missing from a dump.
+/// Prints a note for each kind of object that is missing from a dump.
 pub(super) fn note_omissions(omissions: &[String], console: &mut Console) {
     if !omissions.is_empty() {
         console.note(&format!("{}{}", omissions.join("; "), MAY_BE_INCOMPLETE.note));
     }
+}
+
+/// The name and the text of each file of a dump.
+type NamedTexts = Vec<(String, String)>;
+
+/// Reads the files, folders or stdin of `--state`: the name and the text of each.
+pub(super) fn read_texts(paths: &[PathBuf]) -> Result<NamedTexts, Failure> {
+    Ok(files::read_complete(paths, MAX_DUMP_BYTES)?)
 }
 
 /// Reads the state from these inputs, with an inventory of their kinds.
@@ -66,7 +73,7 @@ pub(super) fn read_with_inventory(
     paths: &[PathBuf],
     details: DeviceDetails,
 ) -> Result<(Snapshot, Inventory), Failure> {
-    read_inputs(paths, details, |_, _| {})
+    parse_dump(&read_texts(paths)?, details)
 }
 
 /// Reads the state from these inputs, also with the attributes of devices if a stored rule needs them, or if
@@ -75,34 +82,22 @@ pub(super) fn read_with_inventory(
 pub(super) fn read_for_impact(
     paths: &[PathBuf],
     needs_attributes: bool,
-) -> Result<(Snapshot, Inventory, StateTexts), Failure> {
+) -> Result<(Snapshot, Inventory, NamedTexts), Failure> {
     // Attributes are most of a state, and rules that need them are rare, so the rules are read first.
     let details = DeviceDetails { attributes: needs_attributes, counters: true };
-    let mut texts = Vec::new();
-    let (mut snapshot, mut inventory) = read_inputs(paths, details, |name, text| texts.push((name, text)))?;
+    let texts = read_texts(paths)?;
+    let (mut snapshot, mut inventory) = parse_dump(&texts, details)?;
     if !needs_attributes && snapshot.has_class_rules() {
         (snapshot, inventory) = parse_texts(&texts, DeviceDetails { attributes: true, ..details })?;
     }
-    Ok((snapshot, inventory, StateTexts::of(texts)))
+    Ok((snapshot, inventory, texts))
 }
 
-/// Reads the state from these inputs, and hands on the name and the text of each.
-fn read_inputs(
-    paths: &[PathBuf],
-    details: DeviceDetails,
-    mut each: impl FnMut(String, String),
-) -> Result<(Snapshot, Inventory), Failure> {
-    let inputs = files::collect_complete(paths)?;
-    let mut snapshot = Snapshot::with_details(details);
-    let mut inventory = Inventory::default();
-    let mut kept = 0;
-    for input in &inputs {
-        let text = files::read(input, MAX_STATE)?;
-        kept += add_text(&input.name(), &text, &mut snapshot, &mut inventory)?;
-        each(input.name(), text);
-    }
-    if kept == 0 && !inventory.names_all_kinds() {
-        let names: Vec<String> = inputs.iter().map(Input::name).collect();
+/// Reads the state from the texts of a dump; an error if there is nothing of use in it.
+fn parse_dump(texts: &[(String, String)], details: DeviceDetails) -> Result<(Snapshot, Inventory), Failure> {
+    let (snapshot, inventory) = parse_texts(texts, details)?;
+    if !inventory.is_useful() {
+        let names: Vec<&str> = texts.iter().map(|(name, _)| name.as_str()).collect();
         let message =
             format!("{}: contains no cluster objects; create a dump with `{KUBECTL}`", names.join(", "));
         return Err(Failure::Input(message));
@@ -111,11 +106,10 @@ fn read_inputs(
 }
 
 /// Reads the state from texts with their names.
-pub(super) fn read_texts(texts: &[(String, String)]) -> Result<(Snapshot, Inventory), Failure> {
-    parse_texts(texts, DeviceDetails::default())
-}
-
-fn parse_texts(texts: &[(String, String)], details: DeviceDetails) -> Result<(Snapshot, Inventory), Failure> {
+pub(super) fn parse_texts(
+    texts: &[(String, String)],
+    details: DeviceDetails,
+) -> Result<(Snapshot, Inventory), Failure> {
     let (mut snapshot, mut inventory) = (Snapshot::with_details(details), Inventory::default());
     for (file, text) in texts {
         add_text(file, text, &mut snapshot, &mut inventory)?;
@@ -135,16 +129,15 @@ pub(super) fn with_state(
     Ok(engine.with_snapshot(Arc::new(read(paths, console)?)))
 }
 
-/// Adds the objects of one text; returns how many were used.
+/// Adds the objects of one text.
 fn add_text(
     file: &str,
     text: &str,
     snapshot: &mut Snapshot,
     inventory: &mut Inventory,
-) -> Result<usize, Failure> {
+) -> Result<(), Failure> {
     let lines = Lines::of(text);
     inventory.add_header(text);
-    let mut kept = 0;
     let mut is_empty = true;
     for document in documents(text).with_max_size(usize::MAX) {
         let document = document.map_err(|fault| fault.input_error(file, &lines))?;
@@ -153,9 +146,7 @@ fn add_text(
         for item in list::objects(document.doc.root()) {
             let object = item.value();
             let fault = |at: FieldPath, what: &dyn std::fmt::Display| {
-                let location = document.locate(&lines, &item.within(at), false);
-                let file = sanitize::line(file);
-                Failure::Input(format!("{file}:{}:{}: {what}", location.line, location.column))
+                Failure::at(file, &document.locate(&lines, &item.within(at), false), what)
             };
             if object.kind() != doc::ValueKind::Object {
                 return Err(fault(
@@ -163,15 +154,11 @@ fn add_text(
                     &"expected an object; to pass several objects, use a List and put them in `items`",
                 ));
             }
-            match snapshot.apply(object) {
-                // A state that contains only classes contains nothing of use.
-                Ok(found) => kept += usize::from(found.is_some_and(|kind| kind != SnapshotKind::Class)),
-                Err(unreadable) => return Err(fault(unreadable.at.clone(), &unreadable)),
-            }
+            snapshot.apply(object).map_err(|unreadable| fault(unreadable.at.clone(), &unreadable))?;
         }
     }
     if is_empty {
         inventory.add_empty(file);
     }
-    Ok(kept)
+    Ok(())
 }

@@ -6,8 +6,9 @@
 
 use std::io::{self, Read};
 
-/// Larger values are refused unread; an UPDATE carries an object of at most 3 MiB twice.
-pub(super) const MAX_FRAME: usize = 32 << 20;
+/// Larger values are refused unread. Sufficient for an AdmissionReview of an UPDATE, which contains an object of at
+/// most 3 MiB twice.
+pub(super) const MAX_FRAME_BYTES: usize = 32 << 20;
 
 /// A piece of the stream that should be one JSON value.
 #[derive(Debug)]
@@ -18,11 +19,11 @@ pub(super) struct Frame {
     pub(super) line: usize,
     /// The column it starts at, from 1, in characters.
     pub(super) column: usize,
-    /// Over [`MAX_FRAME`].
+    /// Over [`MAX_FRAME_BYTES`].
     pub(super) too_large: bool,
 }
 
-/// The frames of a stream.
+/// Reads a stream and cuts it into frames.
 #[derive(Debug)]
 pub(super) struct Frames<R> {
     input: R,
@@ -38,7 +39,7 @@ pub(super) struct Frames<R> {
 }
 
 impl<R: Read> Frames<R> {
-    /// Reads the frames of `input`.
+    /// Creates a reader of the frames of `input`.
     pub(super) fn new(input: R) -> Frames<R> {
         Frames { input, buffer: Vec::new(), start: 0, line: 1, column: 1, suspect: 0, ended: false }
     }
@@ -94,7 +95,7 @@ impl<R: Read> Frames<R> {
                 }
                 at += 1;
             }
-            if at > MAX_FRAME {
+            if at > MAX_FRAME_BYTES {
                 return Ok(None);
             }
             if !self.refill()? {
@@ -103,7 +104,7 @@ impl<R: Read> Frames<R> {
         }
     }
 
-    /// Drops the rest of a value that is too large.
+    /// Drops the rest of a value that is larger than [`MAX_FRAME_BYTES`].
     fn skip_to_next(&mut self) -> io::Result<()> {
         loop {
             let next = self.rest().windows(2).position(|pair| pair == b"\n{");
@@ -119,7 +120,7 @@ impl<R: Read> Frames<R> {
         }
     }
 
-    /// Moves past so many bytes, and counts their lines.
+    /// Moves past `count` bytes, and counts their lines and columns.
     fn advance(&mut self, count: usize) {
         let passed = self.rest().get(..count).unwrap_or_default();
         let (lines, tail) =
@@ -159,7 +160,7 @@ fn newlines(bytes: &[u8]) -> usize {
     bytes.split(|byte| *byte == b'\n').count().saturating_sub(1)
 }
 
-/// Where in a value the scan is.
+/// The position of the scanner in a JSON value: brackets and strings.
 #[derive(Default)]
 struct Scan {
     depth: usize,
@@ -173,7 +174,7 @@ struct Scan {
 }
 
 impl Scan {
-    /// Takes one byte; returns the end of the frame if this byte decides it.
+    /// Reads one byte. Returns the end of the frame if the frame ends with or before this byte.
     fn step(&mut self, byte: u8, at: usize) -> Option<usize> {
         if self.in_string {
             return self.step_string(byte, at);

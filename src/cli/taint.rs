@@ -23,7 +23,7 @@ use tollgate_api::conform::suggest::and_list;
 use tollgate_api::profile::{ApiKind, Profile, Version};
 use tollgate_document::source::{Document, documents};
 use tollgate_drain::rule_name;
-use tollgate_engine::impact::target::{self, DeviceNames, DeviceTarget, ResolvedTarget};
+use tollgate_engine::impact::target::{self, DeviceTarget, NameSelector, ResolvedTarget};
 use tollgate_engine::impact::{DeviceDetails, ImpactQuery, ProposedChange, Snapshot, count};
 use tollgate_engine::rule_annotations;
 use tollgate_engine::rules::server_defaults::why_version_is_off;
@@ -107,7 +107,8 @@ struct Selection {
     with_partitions: bool,
 }
 
-/// The state of the cluster, and the profiles that it has.
+/// The state of the cluster, if one was given, and the Kubernetes releases or drafts (profiles) to check rules
+/// against.
 struct KnownState {
     state: Option<Snapshot>,
     /// What is missing from it.
@@ -116,7 +117,7 @@ struct KnownState {
 }
 
 impl Selection {
-    /// What is read of devices besides their names and taints.
+    /// Returns which data of devices must be read besides their names and taints.
     fn details(&self) -> DeviceDetails {
         DeviceDetails { counters: self.with_partitions, ..DeviceDetails::default() }
     }
@@ -145,7 +146,7 @@ impl Selection {
         known: &KnownState,
         must_exist: bool,
         console: &mut Console,
-    ) -> Result<Vec<DeviceNames>, Failure> {
+    ) -> Result<Vec<NameSelector>, Failure> {
         let devices = self.resolve_target(known, must_exist, console)?;
         if !self.with_partitions {
             return Ok(devices);
@@ -172,7 +173,7 @@ impl Selection {
         known: &KnownState,
         must_exist: bool,
         console: &mut Console,
-    ) -> Result<Vec<DeviceNames>, Failure> {
+    ) -> Result<Vec<NameSelector>, Failure> {
         match (&self.target, &known.state) {
             (DeviceTarget::Devices(names), _) if names.is_everything() && !self.all_devices => {
                 Err(Failure::Usage(
@@ -193,7 +194,7 @@ impl Selection {
         }
     }
 
-    fn resolve_in(&self, state: &Snapshot, console: &mut Console) -> Result<Vec<DeviceNames>, Failure> {
+    fn resolve_in(&self, state: &Snapshot, console: &mut Console) -> Result<Vec<NameSelector>, Failure> {
         let ResolvedTarget { devices, notes } = self.target.resolve(state).map_err(Failure::Usage)?;
         for note in notes {
             console.note(&note);
@@ -269,7 +270,7 @@ impl Taint {
     /// or pool.
     fn check_unknown_driver(&self) -> Result<(), Failure> {
         match &self.selection.target {
-            DeviceTarget::Devices(DeviceNames { driver: Some(driver), .. })
+            DeviceTarget::Devices(NameSelector { driver: Some(driver), .. })
                 if !driver.contains('.') && !self.driver_without_dot =>
             {
                 Err(Failure::Usage(format!(
@@ -285,7 +286,7 @@ impl Taint {
 
 /// The DeviceTaintRule as YAML, as it is printed and checked.
 fn rule_manifest(
-    target: &DeviceNames,
+    target: &NameSelector,
     mark: &TaintArg,
     effect: &str,
     version: &str,
@@ -319,7 +320,7 @@ fn rule_manifest(
 
 /// The manifest of a rule with that taint, in a version that all profiles have.
 pub(super) fn manifest_for(
-    names: &DeviceNames,
+    names: &NameSelector,
     key: &str,
     effect: &str,
     profiles: &[&'static Profile],
@@ -328,7 +329,7 @@ pub(super) fn manifest_for(
     Ok(rule_manifest(names, &mark, effect, rule_version(profiles)?.name(), &[]))
 }
 
-/// Parses a manifest that was written here.
+/// Parses a manifest that this program wrote.
 fn read_manifest(manifest: &str) -> Result<Document<'_>, Failure> {
     let document = documents(manifest).next().and_then(Result::ok);
     document.ok_or_else(|| Failure::Internal(anyhow::anyhow!("the manifest cannot be read")))

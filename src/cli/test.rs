@@ -47,7 +47,7 @@ enum Format {
     Junit,
 }
 
-/// The result of one case.
+/// The outcome of one policy test case, and its file.
 struct CaseResult {
     file: String,
     outcome: CaseOutcome,
@@ -93,7 +93,7 @@ fn load(input: &Input, tests: &TestFile) -> Result<PolicySet, Failure> {
     };
     let mut texts: Vec<PolicyFile> = policies::read(&policy_paths(path, tests.policies.as_deref()))?;
     texts.dedup();
-    policies::compile(&texts)
+    policies::compile(&texts, &policies::read_referenced, &[])
 }
 
 /// The paths of the policies for a test file: those that it names, or `a.yaml` for `a.test.yaml`.

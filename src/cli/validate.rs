@@ -37,7 +37,7 @@ use claims::RunClaims;
 use fix::{FixArguments, FixMode};
 use fold::Folds;
 use inputs::{FoundInputs, WalkArgs};
-use settings::{CheckSettings, Configurations, ConfiguredWork, GivenFiles, GivenSettings};
+use settings::{CheckSettings, Configurations, ConfiguredWork, GivenSettings};
 use target::{FileTarget, ReportTargets};
 
 /// Check manifests in files, folders or stdin
@@ -118,7 +118,7 @@ pub(super) struct Arguments {
 struct FixedOnce(HashSet<PathBuf>);
 
 impl FixedOnce {
-    /// Adds a path; true if it is the first one to its file.
+    /// Adds a path. Returns true unless another path to the same file was added before.
     fn is_first(&mut self, path: Option<&Path>) -> bool {
         let real = path.and_then(|path| std::fs::canonicalize(path).ok());
         real.is_none_or(|real| self.0.insert(real))
@@ -134,7 +134,7 @@ struct RunWork {
 }
 
 impl RunWork {
-    /// The inputs that are read.
+    /// Returns the inputs that are read and checked.
     fn inputs(&self) -> impl Iterator<Item = &Input> {
         self.items.iter().filter_map(|work| work.item.input())
     }
@@ -234,7 +234,7 @@ impl Arguments {
 
     /// The mode requested by `--fix` and `--diff`; `None` without them.
     fn fix_mode(&self) -> Result<Option<FixMode>, Failure> {
-        if self.fixes.is_incomplete() {
+        if self.fixes.has_unsafe_fixes_only() {
             return Err(Failure::Usage("--unsafe-fixes requires --fix or --diff".to_owned()));
         }
         Ok(self.fixes.mode())
@@ -248,7 +248,8 @@ impl Arguments {
         Ok(found)
     }
 
-    /// Reads what the inputs are checked with: configurations, policies, namespaces, and the state of the cluster.
+    /// Reads the configurations, policies, namespaces and the state of the cluster that the inputs are checked
+    /// with.
     fn read_settings<'c>(
         &self,
         configurations: &'c mut Configurations,
@@ -258,17 +259,15 @@ impl Arguments {
             [] => None,
             paths => Some(Arc::new(state::read(paths, console)?)),
         };
-        let given = GivenFiles {
+        let given = GivenSettings {
+            engine: &self.engine,
+            fail_on: self.exit.fail_on.fail_on,
+            levels: &self.config.levels,
             namespaces: self.namespaces.as_ref(),
             baseline: self.baseline.as_deref(),
             is_writing_baseline: self.write_baseline.is_some(),
         };
-        let flags = GivenSettings {
-            engine: &self.engine,
-            fail_on: self.exit.fail_on.fail_on,
-            levels: &self.config.levels,
-        };
-        configurations.settings(flags, given, state.as_ref())
+        configurations.settings(given, state.as_ref())
     }
 
     /// Opens the destinations of the reports.
@@ -290,11 +289,10 @@ impl Arguments {
     /// Writes the new baseline, and returns the counts for the exit code.
     fn finish(
         &self,
-        checked: CheckedRun<'_>,
+        (baselines, summary, mut tally): (BaselineRun<'_>, Summary, Tally),
         mode: Option<FixMode>,
         console: &mut Console,
     ) -> Result<Tally, Failure> {
-        let CheckedRun { baselines, summary, mut tally } = checked;
         baselines.write(&summary, console)?;
         tally.denied = summary.denied;
         tally.warned = summary.warned;
@@ -373,7 +371,7 @@ impl Arguments {
             foldable: false,
         };
         let mut first = Report { styled: console.styled, statistics: self.statistics, ..report(first) };
-        first.foldable = !is_on_stderr && is_read_now(&first);
+        first.foldable = !is_on_stderr && is_read_on_terminal(&first);
         std::iter::once(first).chain(self.output_file.iter().map(|target| report(target.format))).collect()
     }
 }
@@ -394,31 +392,24 @@ fn assign(
     Ok(RunWork { items, not_read, kustomizations })
 }
 
-/// The remaining state of a run after its reports are written.
-struct CheckedRun<'b> {
-    baselines: BaselineRun<'b>,
-    summary: Summary,
-    tally: Tally,
-}
-
-/// Checks all inputs, and writes the reports.
+/// Checks all inputs, and writes the reports. Returns what is left to do for a run.
 fn check_all<'b>(
     work: &[ConfiguredWork],
     checker: &FileChecker<'_>,
     mut state: RunState<'_, 'b>,
-) -> Result<CheckedRun<'b>, Failure> {
+) -> Result<(BaselineRun<'b>, Summary, Tally), Failure> {
     state.targets.begin()?;
     order::in_order(work, |work| checker.check(work), |event| state.handle_event(event))?;
     state.progress.hide();
     let RunState { mut targets, baselines, mut summary, statistics, tally, .. } = state;
     summary.stale = summary.stale.saturating_add(baselines.count_in_missing_files(checker.settings));
     targets.end(&summary, &statistics)?;
-    Ok(CheckedRun { baselines, summary, tally })
+    Ok((baselines, summary, tally))
 }
 
 /// True if a person reads the report on stdout while it is written, and can run the command again. From a log, which is
 /// read later, nothing is left out.
-fn is_read_now(report: &Report) -> bool {
+fn is_read_on_terminal(report: &Report) -> bool {
     report.format == Format::Text && !report.statistics && Console::is_stdout_terminal() && !is_ci()
 }
 

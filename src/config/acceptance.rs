@@ -25,7 +25,7 @@ pub(crate) struct Acceptance<'c> {
     pub(crate) overrides: &'c [&'c Override],
 }
 
-/// The object that findings are about.
+/// Kind, namespace and name of the object that findings are about.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ObjectName<'a> {
     pub(crate) kind: &'a str,
@@ -33,7 +33,7 @@ pub(crate) struct ObjectName<'a> {
     pub(crate) name: &'a str,
 }
 
-/// Findings about one object.
+/// The findings about one object: those to report, and those that are accepted.
 #[derive(Default, Debug)]
 pub(crate) struct SortedFindings {
     /// Findings to report.
@@ -73,7 +73,7 @@ impl Acceptance<'_> {
                 sorted.accepted.push(AcceptedFinding { located, by });
             } else if !levels.apply(&mut located.diagnostic) {
                 sorted.allowed += 1;
-            } else if known.take(object, &located) {
+            } else if known.take_or_add(object, &located) {
                 sorted.accepted.push(AcceptedFinding { located, by: AcceptedBy::Baseline });
             } else {
                 sorted.reported.push(located);

@@ -16,12 +16,12 @@ use tollgate_engine::policy::{Struct, Ty, document_errors, field, required};
 use tollgate_engine::rules::{self, Origin, RuleSet};
 use tollgate_formats::gofmt::json_string;
 
-/// The version of the format.
+/// The version of the baseline format that is written.
 const VERSION: &str = "tollgate.dev/baseline/v1";
-/// Prefix of the version of every baseline.
+/// Prefix of the version of every baseline, by which baselines are recognized.
 const FORMAT: &str = "tollgate.dev/baseline/";
-/// Largest baseline in bytes.
-pub(crate) const MAX_BASELINE: u64 = 64 << 20;
+/// Maximum size of a baseline in bytes.
+pub(crate) const MAX_BASELINE_BYTES: u64 = 64 << 20;
 
 static BASELINE: Struct = Struct {
     name: "Baseline",
@@ -87,7 +87,7 @@ impl Baseline {
         text.contains(FORMAT)
     }
 
-    /// Parses a baseline file.
+    /// Parses a baseline file; `name` is its path in errors.
     pub(crate) fn read(name: &str, text: &str) -> Result<Baseline, Vec<InputError>> {
         let lines = Lines::of(text);
         let fault = |at, message: &str| vec![InputError::at(name, &lines, at, message)];
@@ -187,13 +187,14 @@ pub(crate) struct KnownFindings {
 }
 
 impl KnownFindings {
-    /// Findings for a new baseline: [`Self::take`] knows every lint, and adds it.
+    /// Findings for a new baseline: [`Self::take_or_add`] adds every lint and returns true.
     pub(crate) fn collecting() -> KnownFindings {
         KnownFindings { left: Counts::new(), is_new: true }
     }
 
-    /// Removes a finding from the list. Returns false if it is not on the list.
-    pub(super) fn take(&mut self, object: ObjectName<'_>, located: &LocatedFinding) -> bool {
+    /// True if the finding is in the baseline: one occurrence is then used up. When a new baseline is written,
+    /// every lint is added and counts as known. Findings of other origins are never in a baseline.
+    pub(super) fn take_or_add(&mut self, object: ObjectName<'_>, located: &LocatedFinding) -> bool {
         if located.diagnostic.origin != Origin::Lint || !self.is_new && self.left.is_empty() {
             return false;
         }

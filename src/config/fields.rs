@@ -12,7 +12,7 @@ const ONE_OR_MORE: Ty = Ty::AnyOf(&[Ty::NonEmptyStr, STRINGS]);
 const LEVEL: Ty =
     Ty::OneOf(&[LevelSetting::Deny.name(), LevelSetting::Warn.name(), LevelSetting::Allow.name()]);
 const LEVELS: Ty =
-    Ty::MapOf { keys: level_names, hint: "`tollgate explain` lists the rules", values: &LEVEL };
+    Ty::MapOf { keys: rules_and_origins, hint: "`tollgate explain` lists the rules", values: &LEVEL };
 const GATES: Ty = Ty::AnyOf(&[
     Ty::NonEmptyStr,
     Ty::MapOf {
@@ -82,7 +82,8 @@ static OBJECT: Struct = Struct {
     ],
 };
 
-fn level_names() -> Vec<&'static str> {
+/// The names of all origins and rules.
+pub(crate) fn rules_and_origins() -> Vec<&'static str> {
     Origin::ALL.iter().map(|origin| origin.name()).chain(rules::all().map(|rule| rule.id)).collect()
 }
 

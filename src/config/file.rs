@@ -14,7 +14,7 @@ use tollgate_document::source::{Document, InputError, Lines, documents};
 use tollgate_engine::policy::{document_errors, glob_matches};
 use tollgate_engine::rules::{self, Origin, Rule};
 
-/// A value and its position.
+/// A value of the configuration file, with its position for errors.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Setting<T> {
     pub(crate) value: T,
@@ -44,7 +44,7 @@ pub(crate) struct ConfigFile {
     pub(crate) overrides: Vec<Override>,
 }
 
-/// Levels for some paths or objects.
+/// Levels of rules that apply only to some paths or objects.
 #[derive(Clone, Debug)]
 pub(crate) struct Override {
     /// All if there are none.
@@ -144,7 +144,7 @@ impl Reader<'_> {
         ConfigFile {
             name: self.name.to_owned(),
             kubernetes: self.strings(root, "kubernetes"),
-            feature_gates: self.string(root, "featureGates", |gates| match gates.kind() {
+            feature_gates: self.setting(root, "featureGates", |gates| match gates.kind() {
                 ValueKind::Object => {
                     let gates =
                         gates.members().map(|(gate, is_on)| format!("{}={}", gate.text(), is_on.text()));
@@ -153,16 +153,12 @@ impl Reader<'_> {
                 _ => gates.str().to_owned(),
             }),
             policies: self.strings(root, "policies"),
-            namespaces: self.string(root, "namespaces", |path| path.str().to_owned()),
+            namespaces: self.setting(root, "namespaces", |path| path.str().to_owned()),
             classes: self.strings(root, "classes"),
             levels: self.levels(root.get("levels"), &at.field("levels")),
-            fails_on_warn: self.string(root, "failOn", |word| word.str().to_owned()).map(|word| Setting {
-                value: word.value == "warn",
-                line: word.line,
-                column: word.column,
-            }),
+            fails_on_warn: self.setting(root, "failOn", |word| word.str() == "warn"),
             exclude: self.strings(root, "exclude"),
-            baseline: self.string(root, "baseline", |path| path.str().to_owned()),
+            baseline: self.setting(root, "baseline", |path| path.str().to_owned()),
             overrides: items
                 .map(|(index, item)| self.read_override(item, &overrides_at.index(index)))
                 .collect(),
@@ -234,16 +230,11 @@ impl Reader<'_> {
         }
     }
 
-    fn string(
-        &self,
-        root: Value<'_>,
-        key: &str,
-        text: impl Fn(Value<'_>) -> String,
-    ) -> Option<Setting<String>> {
+    fn setting<T>(&self, root: Value<'_>, key: &str, read: impl Fn(Value<'_>) -> T) -> Option<Setting<T>> {
         let value = root.get(key);
         let at = Path::ROOT;
         let (line, column) = self.position(&at.field(key), false);
-        value.exists().then(|| Setting { value: text(value), line, column })
+        value.exists().then(|| Setting { value: read(value), line, column })
     }
 
     fn position(&self, at: &Path<'_>, on_key: bool) -> (usize, usize) {

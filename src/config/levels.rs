@@ -61,7 +61,7 @@ impl LevelTarget {
         origin.map(LevelTarget::Origin).or_else(|| rules::find(name).map(LevelTarget::Rule))
     }
 
-    /// `blanket-toleration`, `lint`
+    /// Returns the name of the rule or origin: `blanket-toleration`, `lint`.
     pub(crate) fn name(self) -> &'static str {
         match self {
             LevelTarget::Rule(rule) => rule.id,
@@ -70,7 +70,7 @@ impl LevelTarget {
     }
 }
 
-/// The levels that were set.
+/// The levels that flags or a configuration file set for rules and origins.
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
 pub(crate) struct Levels {
     rules: BTreeMap<RuleId, LevelSetting>,
@@ -124,14 +124,10 @@ impl Levels {
         } else {
             self.setting_for_rule(diagnostic.finding.rule, diagnostic.origin)
         };
-        match setting.map(LevelSetting::level) {
-            None => true,
-            Some(None) => false,
-            Some(Some(level)) => {
-                diagnostic.level = level;
-                true
-            }
-        }
+        let Some(setting) = setting else { return true };
+        let level = setting.level();
+        diagnostic.level = level.unwrap_or(diagnostic.level);
+        level.is_some()
     }
 
     /// The setting for the finding that states how many were omitted: its own, or `Deny` if any rule or
@@ -169,8 +165,7 @@ mod tests {
     fn level(levels: &Levels, rule: &str) -> Option<Level> {
         let rule = rules::find(rule).unwrap();
         let finding = Finding::new(rule, FieldPath::default(), ErrorType::Invalid, BadValue::Omitted, "odd");
-        let mut diagnostic =
-            Diagnostic { finding, origin: rule.origin, level: rule.level, profiles: vec![], policy: None };
+        let mut diagnostic = Diagnostic::new(finding, Vec::new());
         levels.apply(&mut diagnostic).then_some(diagnostic.level)
     }
 

@@ -20,7 +20,7 @@ use tollgate_engine::rules::{self, DependsOn, Origin, RuleSet};
 const MARK: &str = "tollgate:";
 /// Hint with the syntax of suppression comments.
 const FORM: &str = "write `# tollgate: allow(RULE) reason`";
-/// The suppressions of a text.
+/// The suppression comments of a text, and which of them were used.
 #[derive(Debug, Default)]
 pub struct Suppressions {
     /// The suppressions, in the order of the text.
@@ -108,7 +108,7 @@ impl Suppressions {
         }
         let (mut kept, mut accepted) = (Vec::new(), Vec::new());
         for located in findings {
-            match self.use_for(&located, first_line) {
+            match self.reason_to_suppress(&located, first_line) {
                 None => kept.push(located),
                 Some(reason) => {
                     let by = AcceptedBy::Comment { reason };
@@ -120,7 +120,7 @@ impl Suppressions {
     }
 
     /// The reason of the suppression for a finding, which counts as used from now on; `None` if there is none.
-    fn use_for(&mut self, located: &LocatedFinding, first_line: usize) -> Option<String> {
+    fn reason_to_suppress(&mut self, located: &LocatedFinding, first_line: usize) -> Option<String> {
         let rule = located.diagnostic.finding.rule;
         if !rule.is_suppressible {
             return None;
@@ -178,7 +178,7 @@ impl Suppressions {
         found
     }
 
-    /// Forgets the suppressions up to a line, because what they are about was not checked.
+    /// Forgets the suppressions up to a line, because the documents that they are about were not checked.
     pub fn skip(&mut self, last_line: impl Fn() -> usize) {
         if self.next >= self.list.len() {
             return;
@@ -194,17 +194,11 @@ fn located(rule: RuleId, fault: &Fault, lines: &Lines<'_>, profiles: &[&'static 
     let value = BadValue::str(&fault.value);
     let mut finding = Finding::new(rule, FieldPath::default(), fault.kind, value, fault.detail.clone());
     finding.help = fault.help.clone().map(Into::into);
-    let diagnostic = Diagnostic {
-        finding,
-        origin: rule.origin,
-        level: rule.level,
-        profiles: profiles.to_vec(),
-        policy: None,
-    };
+    let diagnostic = Diagnostic::new(finding, profiles.to_vec());
     LocatedFinding { diagnostic, location: lines.locate(fault.bytes.clone()), also: Vec::new(), fix: None }
 }
 
-/// Parses what follows the mark in a comment.
+/// Parses the text that follows `tollgate:` in a comment.
 fn parse_comment(rest: &str, comment: &Range<usize>, line: usize) -> Suppression {
     let mut suppression = Suppression { line, reason: String::new(), names: Vec::new(), faults: Vec::new() };
     let malformed = |kind, value: &str, detail: &str| Fault {
@@ -262,7 +256,7 @@ fn rule_to_suppress(name: &str) -> Result<RuleId, (String, String)> {
     }
     let Some(rule) = rules::find(name) else {
         let lints = rules::all().filter(|rule| rule.origin == Origin::Lint).map(|rule| rule.id);
-        let help = tollgate_engine::policy::near(lints, name)
+        let help = tollgate_engine::policy::nearest_name(lints, name)
             .map_or(lists, |near| format!("did you mean `{near}`?"));
         return Err((format!("`{}` is not a rule", tollgate_formats::gofmt::head(name, 64)), help));
     };

@@ -75,7 +75,7 @@ impl Row {
     }
 }
 
-/// The agreement by kind and version.
+/// How many verdicts of Tollgate and the API server agree, by kind and version.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Agreement {
     pub rows: BTreeMap<(ApiKind, Version), Row>,
@@ -83,7 +83,7 @@ pub struct Agreement {
 }
 
 impl Agreement {
-    /// Adds one case.
+    /// Adds the comparison of one case to the counts.
     pub fn add(&mut self, kind: ApiKind, version: Version, answer: &Answer, comparison: Comparison) {
         for row in [self.rows.entry((kind, version)).or_default(), &mut self.total] {
             match comparison {

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use tollgate_document::doc::{self, Value};
 
-/// An answer to a create.
+/// The answer of an API server to a request that creates an object.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Answer {
     /// The object passed validation.
@@ -26,7 +26,7 @@ pub enum Answer {
     Persisted,
 }
 
-/// Why a server rejects an object.
+/// The reason why a server rejects an object.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Refusal {
     /// The object cannot be decoded; with the server's message.

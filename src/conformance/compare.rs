@@ -11,7 +11,7 @@ use tollgate_engine::rules::RuleSet;
 
 /// Placeholder for the random suffix of a generated name.
 const RANDOM: &str = "<rand>";
-/// Length of the random suffix.
+/// Length of the random suffix that an API server appends to `generateName`.
 const RANDOM_LENGTH: usize = 5;
 
 /// Checks cases like a particular API server.
@@ -39,7 +39,7 @@ pub struct OwnAnswer {
 impl Judge {
     /// Creates a judge for a server of this profile. `labels` are those of the namespace.
     pub fn new(profile: &'static Profile, namespace: &str, labels: &str, now: &str) -> Result<Judge, String> {
-        let engine = Engine::new(vec![profile], RuleSet::parse("upstream,decoding")?).exactly();
+        let engine = Engine::new(vec![profile], RuleSet::parse("upstream,decoding")?).with_exact_verdicts();
         let [namespace, labels, now] = [namespace, labels, now].map(str::to_owned);
         Ok(Judge { engine, labels, namespace, now })
     }
@@ -64,7 +64,8 @@ impl Judge {
     }
 }
 
-/// Which parts of two verdicts agree; `None` for a part that the server's verdict does not have.
+/// Which parts of Tollgate's verdict agree with that of the server; `None` for a part that the server's verdict
+/// does not have.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SameParts {
     pub verdict: bool,

@@ -11,7 +11,7 @@ use tollgate_api::profile::{ApiKind, Profile, Version};
 use tollgate_document::doc::{self, Value};
 use tollgate_engine::engine::{Identity, identify};
 
-/// A part of the shipped cases.
+/// A part of the conformance cases that are compiled into the program.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CorpusSet {
     /// Written for a topic each.
@@ -21,7 +21,7 @@ pub enum CorpusSet {
 }
 
 impl CorpusSet {
-    /// The compressed cases.
+    /// Returns the compressed cases.
     const fn bytes(self) -> &'static [u8] {
         match self {
             CorpusSet::Corpus => include_bytes!("corpus.jsonl.gz"),
@@ -47,7 +47,7 @@ pub struct Case {
     pub object: String,
 }
 
-/// Cases, and how many are not among them.
+/// The cases to compare, and the number of those that were left out.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Corpus {
     pub cases: Vec<Case>,

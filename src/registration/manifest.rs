@@ -47,19 +47,29 @@ impl OptionalApi {
         }
     }
 
-    fn texts(self) -> &'static [&'static str] {
+    /// Its configurations: what each is called in metrics and checks, and its text.
+    pub(crate) fn configurations(self) -> &'static [(&'static str, &'static str)] {
         match self {
-            OptionalApi::Pods => &[include_str!("../../manifests/webhooks/pods-validating.yaml")],
-            OptionalApi::ClassicDra => &[
-                include_str!("../../manifests/webhooks/classic-dra-validating.yaml"),
-                include_str!("../../manifests/webhooks/classic-dra-mutating.yaml"),
-            ],
-            OptionalApi::Foundationdb => {
-                &[include_str!("../../manifests/webhooks/foundationdb-validating.yaml")]
+            OptionalApi::Pods => {
+                &[("pods-validating", include_str!("../../manifests/webhooks/pods-validating.yaml"))]
             }
+            OptionalApi::ClassicDra => &[
+                (
+                    "classic-dra-validating",
+                    include_str!("../../manifests/webhooks/classic-dra-validating.yaml"),
+                ),
+                ("classic-dra-mutating", include_str!("../../manifests/webhooks/classic-dra-mutating.yaml")),
+            ],
+            OptionalApi::Foundationdb => &[(
+                "foundationdb-validating",
+                include_str!("../../manifests/webhooks/foundationdb-validating.yaml"),
+            )],
             OptionalApi::Kep5055R1 => &[
-                include_str!("../../manifests/webhooks/kep-5055-r1-validating.yaml"),
-                include_str!("../../manifests/webhooks/kep-5055-r1-mutating.yaml"),
+                (
+                    "kep-5055-r1-validating",
+                    include_str!("../../manifests/webhooks/kep-5055-r1-validating.yaml"),
+                ),
+                ("kep-5055-r1-mutating", include_str!("../../manifests/webhooks/kep-5055-r1-mutating.yaml")),
             ],
         }
     }
@@ -74,11 +84,11 @@ const OWN_NAMESPACE: &str = ", tollgate-system]";
 const NAME_LINE: &str = "  name: tollgate";
 /// The line of an entry that fails open.
 const FAILS_OPEN: &str = "  failurePolicy: Ignore";
-/// Text before the list of webhooks.
+/// The line of the manifest that precedes the list of webhooks.
 const LIST: &str = "webhooks:\n";
 
-/// How the API server reaches the webhook (Service or URL), the names of the configurations, and their common
-/// fields.
+/// How the API server reaches the webhook (Service or URL), and the names and common fields of the webhook
+/// configurations.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Destination {
     /// Outside of the cluster; else the Service of the manifests.
@@ -94,7 +104,7 @@ pub(crate) struct Destination {
 }
 
 impl Destination {
-    /// Default name of the configurations.
+    /// Default name of the webhook configurations.
     pub(crate) const NAME: &'static str = "tollgate";
     /// Default namespace of the Service.
     pub(crate) const NAMESPACE: &'static str = "tollgate-system";
@@ -144,7 +154,7 @@ impl Destination {
         entries: &WebhookEntries,
         bundle: Option<&str>,
     ) -> Vec<String> {
-        api.texts().iter().map(|text| self.fill_in(text, entries, bundle)).collect()
+        api.configurations().iter().map(|(_, text)| self.fill_in(text, entries, bundle)).collect()
     }
 
     /// A configuration with its name, address and caBundle filled in, and only with these entries.

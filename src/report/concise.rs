@@ -7,7 +7,7 @@
 use std::fmt::Write as _;
 
 use super::text::{message, skip_message};
-use super::{DocumentResult, Report, ReportWriter, Summary, profiles_if_several};
+use super::{DocumentResult, Report, ReportWriter, profiles_if_several};
 use tollgate_engine::rules::Level;
 use tollgate_formats::sanitize;
 
@@ -47,10 +47,6 @@ impl ReportWriter for Writer {
             out.push('\n');
         }
     }
-
-    fn end(&self, summary: &Summary, report: &Report) -> String {
-        report.summary(summary)
-    }
 }
 
 /// The position prefix, such as `a.yaml:3:5:`.
@@ -60,7 +56,7 @@ fn place(file: &str, line: usize, column: usize, report: &Report) -> String {
     if line == 0 { format!("{on}{file}{off}:") } else { format!("{on}{file}{off}:{line}:{column}:") }
 }
 
-/// The label, such as `error[taint-effect]`.
+/// Returns the level and rule of a finding, such as `error[taint-effect]`.
 fn label(level: &str, rule: &str, report: &Report) -> String {
     let (on, off) = match (report.styled, level) {
         (false, _) => ("", ""),

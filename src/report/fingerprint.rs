@@ -3,14 +3,12 @@
 //! Made of the file, the rule, the object, the field and the message: not of lines, documents or releases, which change
 //! while the finding does not. Two equal findings about equal objects have the same one.
 
-use std::fmt::Write as _;
-
 use sha2::{Digest as _, Sha256};
 
 use super::{DocumentResult, LocatedFinding};
 use tollgate_document::source::InputError;
 
-/// Letters of a fingerprint: 128 bits.
+/// Number of hexadecimal digits of a fingerprint: 128 bits.
 pub(super) const LENGTH: usize = 32;
 
 /// The fingerprint of a finding.
@@ -46,9 +44,7 @@ fn of_parts(parts: &[&str]) -> String {
         hash.update((part.len() as u64).to_be_bytes());
         hash.update(part.as_bytes());
     }
-    let mut out = String::with_capacity(LENGTH);
-    for byte in hash.finalize().iter().take(LENGTH / 2) {
-        _ = write!(out, "{byte:02x}");
-    }
+    let mut out = format!("{:x}", hash.finalize());
+    out.truncate(LENGTH);
     out
 }

@@ -6,7 +6,7 @@
 use std::fmt::Write as _;
 
 use super::text::message;
-use super::{DocumentResult, LocatedFinding, Report, ReportWriter, Summary, docs_url, profiles_if_several};
+use super::{DocumentResult, LocatedFinding, Report, ReportWriter, docs_url, profiles_if_several};
 use tollgate_engine::rules::Level;
 use tollgate_formats::sanitize;
 
@@ -25,10 +25,6 @@ impl ReportWriter for Writer {
         for located in entry.findings {
             push_annotation(out, entry, located, report);
         }
-    }
-
-    fn end(&self, summary: &Summary, report: &Report) -> String {
-        report.summary(summary)
     }
 }
 

@@ -7,12 +7,10 @@
 use std::collections::HashMap;
 use std::fmt::Write as _;
 
-use super::json::encode;
-use super::record::{Json, record};
+use super::json::{SEPARATOR, push_record};
+use super::record::record;
 use super::text::message;
-use super::{
-    DocumentResult, LocatedFinding, Report, ReportWriter, SEPARATOR, Summary, docs_url, fingerprint,
-};
+use super::{DocumentResult, LocatedFinding, Report, ReportWriter, Summary, docs_url, fingerprint};
 use tollgate_engine::rules::Level;
 
 /// Writes `-o gitlab`.
@@ -37,7 +35,7 @@ impl ReportWriter for Writer {
                     "lines": record! { "begin": error.line.max(1) },
                 },
             };
-            push_issue(out, &issue);
+            push_record(out, &issue);
         }
         for located in entry.findings {
             let finding = &located.diagnostic.finding;
@@ -58,7 +56,7 @@ impl ReportWriter for Writer {
                     "lines": record! { "begin": begin, "end": end.max(begin) },
                 },
             };
-            push_issue(out, &issue);
+            push_record(out, &issue);
         }
     }
 
@@ -92,14 +90,8 @@ impl ReportWriter for Writer {
     }
 }
 
-/// Prefix of every issue.
+/// The JSON with which every issue begins.
 const PREFIX: &str = "{\"fingerprint\":\"";
-
-/// Appends an issue as JSON, with the separator before it.
-fn push_issue(out: &mut String, issue: &Json) {
-    out.push_str(SEPARATOR);
-    out.push_str(&encode(issue));
-}
 
 /// The name of a level in GitLab.
 fn severity(level: Level) -> &'static str {

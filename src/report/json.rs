@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::record::{Json, json, list, record};
-use super::{DocumentResult, Report, ReportWriter, SEPARATOR, SkipReason, Summary, docs_url};
+use super::{DocumentResult, Report, ReportWriter, SkipReason, Summary, docs_url};
 use tollgate_document::finding::BadValue;
 use tollgate_document::source::{InputError, SourceLocation, TextFix};
 use tollgate_engine::engine::{Diagnostic, Verdict};
@@ -43,8 +43,7 @@ impl ReportWriter for Writer {
             "reason" if given: entry.skipped.map(SkipReason::key),
             "error" if given: entry.error.map(unreadable),
         };
-        out.push_str(SEPARATOR);
-        out.push_str(&encode(&document));
+        push_record(out, &document);
     }
 
     fn end(&self, summary: &Summary, _: &Report) -> String {
@@ -125,6 +124,15 @@ fn unreadable(error: &InputError) -> Json {
         "line" if given: error.line,
         "column" if given: error.column,
     }
+}
+
+/// Precedes every item of a JSON list; removed from the first one.
+pub(super) const SEPARATOR: &str = ",\n";
+
+/// Appends a record, with the separator before it.
+pub(super) fn push_record(out: &mut String, record: &Json) {
+    out.push_str(SEPARATOR);
+    out.push_str(&encode(record));
 }
 
 /// Serialises a value as compact JSON, in which characters that could control a terminal are escaped.

@@ -2,7 +2,7 @@
 //!
 //! Invariant: in a foldable report every finding is between two marks, and no other text has a mark.
 
-use super::SEPARATOR;
+use super::json::SEPARATOR;
 
 /// Before and after each finding of a foldable report. No other text has it: control characters are replaced.
 pub(super) const FINDING_MARK: char = '\u{1e}';

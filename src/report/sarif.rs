@@ -7,12 +7,11 @@
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-use super::json::encode;
+use super::json::{encode, push_record};
 use super::record::{Json, list, record};
 use super::text::message;
 use super::{
-    AcceptedBy, DocumentResult, Report, ReportWriter, SEPARATOR, Summary, docs_url, fingerprint,
-    first_sentence,
+    AcceptedBy, DocumentResult, Report, ReportWriter, Summary, docs_url, fingerprint, first_sentence,
 };
 use crate::pages::page;
 use tollgate_document::source::{SourceLocation, TextFix};
@@ -59,7 +58,7 @@ impl ReportWriter for Writer {
                 "message": record! { "text": error.message },
                 "locations": [record! { "physicalLocation": physical }],
             };
-            push_result(out, &found);
+            push_record(out, &found);
         }
         let reported = entry.findings.iter().map(|located| (located, None));
         let accepted = entry.accepted.iter().map(|accepted| (&accepted.located, Some(&accepted.by)));
@@ -86,7 +85,7 @@ impl ReportWriter for Writer {
                 "suppressions" if given: by.map(|by| [suppression(by)]),
                 "properties": record! { "profiles": located.diagnostic.profiles },
             };
-            push_result(out, &found);
+            push_record(out, &found);
         }
     }
 
@@ -118,12 +117,6 @@ fn descriptor(id: &str, about: &str, uri: Option<&str>, help: &str, level: &str,
         "defaultConfiguration": record! { "level": level },
         "properties": record! { "tags": [tag] },
     }
-}
-
-/// Appends a result, with the separator before it.
-fn push_result(out: &mut String, found: &Json) {
-    out.push_str(SEPARATOR);
-    out.push_str(&encode(found));
 }
 
 fn suppression(by: &AcceptedBy) -> Json {

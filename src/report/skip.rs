@@ -9,7 +9,7 @@ use serde::ser::{Serialize, SerializeMap as _, Serializer};
 /// Declares the reasons: variant, key in JSON, a sentence about one document, words after a count of one and of more.
 macro_rules! reasons {
     ($($reason:ident: $key:literal, $text:literal, $one:literal, $more:literal;)*) => {
-        /// Why a document is skipped.
+        /// The reason why a document is skipped.
         #[derive(Clone, Copy, PartialEq, Eq, Debug)]
         pub enum SkipReason {
             $(#[doc = $text] $reason,)*
@@ -67,7 +67,7 @@ reasons! {
 pub struct SkipCounts([usize; SkipReason::ALL.len()]);
 
 impl SkipCounts {
-    /// Counts a skipped document.
+    /// Counts a document that was skipped for this reason.
     pub fn add(&mut self, reason: SkipReason) {
         self.0
             .iter_mut()
@@ -88,7 +88,7 @@ impl SkipCounts {
 
     /// ` (2 with unsupported kinds, 1 empty)`; empty if all documents are of unsupported kinds, the usual meaning of
     /// "skipped".
-    pub(super) fn in_words(&self) -> String {
+    pub(super) fn counts_in_parentheses(&self) -> String {
         if self.iter().all(|(reason, _)| reason == SkipReason::OtherKind) {
             return String::new();
         }
@@ -122,13 +122,13 @@ mod tests {
     #[test]
     fn counts_are_shown_where_they_say_something() {
         let mut counts = SkipCounts::default();
-        assert_eq!(counts.in_words(), "");
+        assert_eq!(counts.counts_in_parentheses(), "");
         counts.add(SkipReason::OtherKind);
-        assert_eq!(counts.in_words(), "");
+        assert_eq!(counts.counts_in_parentheses(), "");
         counts.add(SkipReason::Empty);
         let mut all = counts;
         all.merge(&counts);
-        assert_eq!(all.in_words(), " (2 with unsupported kinds, 2 empty)");
+        assert_eq!(all.counts_in_parentheses(), " (2 with unsupported kinds, 2 empty)");
         assert_eq!(serde_json::to_string(&all).expect("JSON"), r#"{"other-kind":2,"empty":2}"#);
     }
 }

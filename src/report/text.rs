@@ -23,15 +23,16 @@ use tollgate_engine::rules::{Level, Origin as RuleOrigin};
 use tollgate_formats::count::counted;
 use tollgate_formats::{gofmt, sanitize};
 
-/// Characters of a value shown.
+/// Maximum number of characters of a value that are shown.
 const MAX_VALUE_CHARS: usize = 120;
 /// Characters of a message of a policy that are shown in one line; longer ones are shown part by part.
 const MAX_TITLE_CHARS: usize = 200;
-/// Maximum width of a part of such a message, in columns.
+/// Maximum width of a part of a split policy message, in columns.
 const PART_COLUMNS: usize = 100;
-/// Characters of a message shown.
+/// Maximum number of characters of a message that are shown.
 const MAX_MESSAGE_CHARS: usize = 1200;
-/// Bytes of a source line that the renderer gets whole; it cuts to the width of a terminal by itself.
+/// Maximum length in bytes of a source line that is passed to the renderer whole. The renderer cuts lines to the
+/// width of the terminal.
 const MAX_LINE_BYTES: usize = 2000;
 /// Bytes of a longer line shown before and after the caret's start.
 const EXCERPT_RADIUS: usize = 60;
@@ -245,7 +246,7 @@ fn is_nameless_file(line: &str) -> bool {
     plain.trim() == ":::"
 }
 
-/// A line of the source, or the part of it that is shown.
+/// A line of the source, cut if it is long.
 struct SnippetLine<'a> {
     text: Cow<'a, str>,
     number: usize,
@@ -256,21 +257,24 @@ struct SnippetLine<'a> {
 impl<'a> SnippetLine<'a> {
     /// The line with this number, cut around `mark` if it is long.
     fn around(text: &'a str, number: usize, mark: &Range<usize>) -> SnippetLine<'a> {
-        let at = boundary(text, mark.start.min(text.len()));
+        let at = text.floor_char_boundary(mark.start);
         // A line is looked at no further than it is shown whole.
-        let (from, to) =
-            (boundary(text, at.saturating_sub(MAX_LINE_BYTES + 1)), boundary(text, at + MAX_LINE_BYTES + 1));
+        let (from, to) = (
+            text.floor_char_boundary(at.saturating_sub(MAX_LINE_BYTES + 1)),
+            text.floor_char_boundary(at + MAX_LINE_BYTES + 1),
+        );
         let (before, after) = (text.get(from..at).unwrap_or_default(), text.get(at..to).unwrap_or_default());
         let start = before.rfind(['\n', '\r']).map_or(from, |line_break| from + line_break + 1);
         let end = after.find(['\n', '\r']).map_or(to, |line_break| at + line_break);
-        let (mark_end, is_cut) = (boundary(text, mark.end.clamp(at, end)), end - start > MAX_LINE_BYTES);
+        let (mark_end, is_cut) =
+            (text.floor_char_boundary(mark.end.clamp(at, end)), end - start > MAX_LINE_BYTES);
         if !is_cut {
             let text = text.get(start..end).unwrap_or_default();
             let (text, mark) = sanitize::excerpt(text, at - start..mark_end - start);
             return SnippetLine { text, number, mark, is_cut };
         }
-        let from = boundary(text, start.max(at.saturating_sub(EXCERPT_RADIUS)));
-        let to = boundary(text, end.min(at + EXCERPT_RADIUS)).max(at);
+        let from = text.floor_char_boundary(start.max(at.saturating_sub(EXCERPT_RADIUS)));
+        let to = text.floor_char_boundary(end.min(at + EXCERPT_RADIUS)).max(at);
         let (left, right) = (if from > start { "..." } else { "" }, if to < end { "..." } else { "" });
         let shift = left.len();
         let mark = at - from + shift..mark_end.min(to) - from + shift;
@@ -297,15 +301,6 @@ fn origin(file: &str, line: usize, column: usize) -> Origin<'static> {
     Origin::path(sanitize::line(file).into_owned()).line(line).char_column(column)
 }
 
-/// The nearest character boundary at or before a byte.
-fn boundary(text: &str, at: usize) -> usize {
-    let mut at = at.min(text.len());
-    while !text.is_char_boundary(at) {
-        at -= 1;
-    }
-    at
-}
-
 /// The message of a finding, with a long value cut.
 pub(crate) fn message(diagnostic: &Diagnostic) -> String {
     let value = diagnostic.finding.value.to_string();
@@ -323,19 +318,15 @@ pub(crate) fn message(diagnostic: &Diagnostic) -> String {
 /// 2 audit findings, see -o json`.
 pub(super) fn summary(summary: &Summary, report: &Report) -> String {
     let clean = summary.valid - summary.warned_documents;
-    let reasons = summary.skipped_by.in_words();
-    let parts: Vec<String> = [
-        (summary.invalid, "invalid", ""),
-        (summary.unreadable, "unreadable", ""),
-        (summary.warned_documents, "with warnings", ""),
-        (clean, "valid", ""),
-        (summary.skipped, "skipped", reasons.as_str()),
-    ]
-    .into_iter()
-    .filter(|(count, ..)| *count > 0)
-    .map(|(count, word, reasons)| format!("{count} {word}{reasons}"))
-    .collect();
-    let verdicts = if parts.is_empty() { "nothing to check".to_owned() } else { parts.join(", ") };
+    let skipped = format!("skipped{}", summary.skipped_by.counts_in_parentheses());
+    let parts = counts_above_zero(&[
+        (summary.invalid, "invalid"),
+        (summary.unreadable, "unreadable"),
+        (summary.warned_documents, "with warnings"),
+        (clean, "valid"),
+        (summary.skipped, skipped.as_str()),
+    ]);
+    let verdicts = if parts.is_empty() { "nothing to check".to_owned() } else { parts };
     // "Valid" says little without the release; of what was not checked it would say something wrong.
     let against = match summary.checked {
         0 => String::new(),
@@ -352,15 +343,11 @@ pub(super) fn summary(summary: &Summary, report: &Report) -> String {
         count if report.of_cluster => format!("; {}", counted(count, "audit finding")),
         count => format!("; {}, see -o json", counted(count, "audit finding")),
     };
-    let silent: Vec<String> = [
+    let silent = counts_above_zero(&[
         (summary.allowed, "allowed"),
         (summary.suppressed, "suppressed"),
         (summary.baselined, "in the baseline"),
-    ]
-    .into_iter()
-    .filter(|(count, _)| *count > 0)
-    .map(|(count, word)| format!("{count} {word}"))
-    .collect();
+    ]);
     let stale = match summary.stale {
         0 => String::new(),
         count => {
@@ -368,8 +355,7 @@ pub(super) fn summary(summary: &Summary, report: &Report) -> String {
             format!("; {stale} in the baseline: update it with --write-baseline")
         }
     };
-    let silent =
-        if silent.is_empty() { String::new() } else { format!("; not reported: {}", silent.join(", ")) };
+    let silent = if silent.is_empty() { String::new() } else { format!("; not reported: {silent}") };
     let not_read = not_read(&summary.not_read);
     // `--diff` reports the text as it would be; that the one in the file is valid as well would be wrong.
     let when = if summary.is_diff && summary.fixed > 0 { ", after the fixes" } else { "" };
@@ -397,16 +383,21 @@ fn mentions(summary: &Summary) -> String {
 
 /// The part of the summary about ignored files, such as `; not read: 2 ignored, 1 excluded`.
 fn not_read(paths: &NotRead) -> String {
-    let parts: Vec<String> =
-        [(paths.ignored, "ignored"), (paths.excluded, "excluded"), (paths.outside, "outside the folder")]
-            .into_iter()
-            .filter(|(count, _)| *count > 0)
-            .map(|(count, word)| format!("{count} {word}"))
-            .collect();
-    if parts.is_empty() { String::new() } else { format!("; not read: {}", parts.join(", ")) }
+    let parts = counts_above_zero(&[
+        (paths.ignored, "ignored"),
+        (paths.excluded, "excluded"),
+        (paths.outside, "outside the folder"),
+    ]);
+    if parts.is_empty() { String::new() } else { format!("; not read: {parts}") }
 }
 
-/// `Fixed 2 findings in 1 file.` and what else could be fixed.
+/// `2 ignored, 1 excluded`
+fn counts_above_zero(counts: &[(usize, &str)]) -> String {
+    let shown = counts.iter().filter(|(count, _)| *count > 0);
+    shown.map(|(count, word)| format!("{count} {word}")).collect::<Vec<_>>().join(", ")
+}
+
+/// Returns the line about fixes: `Fixed 2 findings in 1 file.`, and how many others could be fixed.
 fn fixes(summary: &Summary) -> String {
     let mut out = String::new();
     if summary.fixed > 0 {

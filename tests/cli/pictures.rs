@@ -42,7 +42,7 @@ const REPORTS: [(&str, &[&str], &str); 5] = [
     (
         "forecast.json",
         &["forecast", "examples/forecast/drain.yaml", "examples/forecast/job.yaml"],
-        "<h1>Forecast</h1>",
+        "<h1>Forecast for 2 objects</h1>",
     ),
     ("drain.json", &["drain", "node/gpu-node-03"], "<h1>Drain of node/gpu-node-03</h1>"),
     ("audit.json", &["audit", "--policy", "examples/introduce-policies/warn"], "<h1>Audit</h1>"),

@@ -24,7 +24,10 @@ use crate::client::Client;
 use crate::http::{Request, Stream, go_text};
 use crate::running::{Authority, Folder};
 
+// The paths are given for `make chaos` and `make soak`, which include this file from another folder.
+#[path = "double/policies.rs"]
 pub(crate) mod policies;
+#[path = "double/writes.rs"]
 mod writes;
 
 /// True if the request is in the list of API calls, which the ClusterRoles of the manifests grant.
@@ -119,6 +122,23 @@ fn requests_that_no_cluster_role_grants_are_refused() {
     assert!(is_listed(&request("GET", "/api/v1/pods", &[("watch", "true")])));
 }
 
+/// Version, collection path, event type, object.
+type Event = (u64, String, &'static str, Value);
+
+/// What watches do that those of a working API server do not.
+#[derive(Clone, Copy, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each lie can be told beside the others")]
+pub(crate) struct Lies {
+    /// Every third event is not sent.
+    pub(crate) gaps: bool,
+    /// No event is sent.
+    pub(crate) silence: bool,
+    /// Every event is sent twice.
+    pub(crate) duplicates: bool,
+    /// After each event, the one before it about the same object is sent once more, with its old resourceVersion.
+    pub(crate) stale: bool,
+}
+
 /// The state of the API server double.
 #[derive(Default)]
 struct State {
@@ -127,8 +147,7 @@ struct State {
     oldest: u64,
     /// Objects by collection path and name (with namespace).
     objects: BTreeMap<String, BTreeMap<String, Value>>,
-    /// Events: version, collection path, event type, object.
-    events: Vec<(u64, String, &'static str, Value)>,
+    events: Vec<Event>,
     /// Parts of request lines (`PATCH`, a resource) with the status code for matching requests.
     refused: Vec<(&'static str, u16)>,
     /// `METHOD path?query` of every request.
@@ -153,6 +172,7 @@ struct State {
     listening: bool,
     /// True if watches send no events.
     muted: bool,
+    lies: Lies,
     page: Option<usize>,
     /// If set, the next request for a further page gets 410, with a continue token if true.
     expires: Option<bool>,
@@ -535,7 +555,7 @@ impl Double {
         state.watching.push(request.path.clone());
         self.state.1.notify_all();
         let outcome = loop {
-            let news: Vec<(u64, Value)> = state
+            let news: Vec<&Event> = state
                 .events
                 .iter()
                 .filter(|(at, path, kind, object)| {
@@ -544,19 +564,26 @@ impl Double {
                         && *path == request.path
                         && (*kind == "BOOKMARK" || is_selected(object, request.query("fieldSelector")))
                 })
-                .map(|(at, _, kind, object)| {
-                    (*at, json!({"type": kind, "object": visible_part(object, metadata_only)}))
-                })
                 .collect();
-            if let Some((last, _)) = news.last() {
+            if let Some((last, ..)) = news.last() {
                 version = *last;
+                let told: Vec<Value> = news
+                    .iter()
+                    .flat_map(|event| state.told(event))
+                    .map(|(_, _, kind, object)| {
+                        json!({"type": kind, "object": visible_part(object, metadata_only)})
+                    })
+                    .collect();
+                if told.is_empty() {
+                    continue;
+                }
                 drop(state);
-                // One event in two chunks: a line may arrive in pieces.
                 let mut text = String::new();
-                for (_, event) in &news {
+                for event in &told {
                     text.push_str(&go_text(event));
                     text.push('\n');
                 }
+                // One event in two chunks: a line may arrive in pieces.
                 let (first, second) = text.as_bytes().split_at(text.len() / 2);
                 let sent = stream.chunk(first).and_then(|()| stream.chunk(second));
                 state = self.state();
@@ -656,6 +683,17 @@ impl Double {
             state.version += 10;
             state.oldest = state.version;
             state.events.clear();
+        });
+    }
+
+    /// Drops all but so many events, as etcd does every few minutes; open watches continue.
+    #[allow(dead_code, reason = "only `make soak` runs for long enough")]
+    pub(crate) fn compact(&self, kept: usize) {
+        self.change(|state| {
+            let dropped = state.events.len().saturating_sub(kept);
+            if let Some((version, ..)) = state.events.drain(..dropped).next_back() {
+                state.oldest = version;
+            }
         });
     }
 
@@ -771,6 +809,11 @@ impl Double {
         self.change(|state| state.muted = muted);
     }
 
+    /// Makes watches lie, or stops that.
+    pub(crate) fn lie(&self, lies: Lies) {
+        self.change(|state| state.lies = lies);
+    }
+
     /// Number of requests so far that contain this text.
     pub(crate) fn count(&self, part: &str) -> usize {
         self.state().seen.iter().filter(|line| line.contains(part)).count()
@@ -790,6 +833,25 @@ impl Double {
 }
 
 impl State {
+    /// What a watch sends for an event: it, and nothing else, unless watches lie.
+    fn told<'s>(&'s self, event: &'s Event) -> Vec<&'s Event> {
+        let (at, path, _, object) = event;
+        let mut told = vec![event];
+        if self.lies.duplicates {
+            told.push(event);
+        }
+        if self.lies.stale {
+            let is_same = |(other, of, _, earlier): &&Event| {
+                other < at && of == path && earlier["metadata"]["name"] == object["metadata"]["name"]
+            };
+            told.extend(self.events.iter().rfind(is_same));
+        }
+        if self.lies.silence || self.lies.gaps && at.is_multiple_of(3) {
+            told.clear();
+        }
+        told
+    }
+
     fn put(&mut self, collection: &str, name: &str, mut object: Value) -> Value {
         self.version += 1;
         object["metadata"]["resourceVersion"] = json!(self.version.to_string());
@@ -889,7 +951,8 @@ fn status(code: u16, message: &str) -> Value {
 
 /// Adds the fields that an API server sets on new objects.
 fn fill_in(object: &mut Value) {
-    for webhook in object["webhooks"].as_array_mut().into_iter().flatten() {
+    // Not by index, which would add the field to objects without it.
+    for webhook in object.get_mut("webhooks").and_then(Value::as_array_mut).into_iter().flatten() {
         if webhook.get("objectSelector").is_none() {
             webhook["objectSelector"] = json!({});
         }

@@ -111,26 +111,20 @@ fn pods_leave_only_if_they_are_the_ones_that_were_meant() {
         double.put(state::PODS, pod("ml", name));
     }
     let sender = Sender { double: &double, cluster: open(&double) };
-    let evict = |uid: &str, is_dry_run| WriteRequest::EvictPod {
-        namespace: text("ml"),
-        name: text("one"),
-        uid: text(uid),
-        is_dry_run,
-    };
+    let evict =
+        |uid: &str| WriteRequest::EvictPod { namespace: text("ml"), name: text("one"), uid: text(uid) };
     let budget = "Cannot evict pod as it would violate the pod's disruption budget.";
     double.plan("one", 429, json!({"kind": "Status", "message": budget, "code": 429}));
-    let (code, refusal) = sender.send(&evict("uid-one", false));
+    let (code, refusal) = sender.send(&evict("uid-one"));
     assert_eq!((code, &refusal["message"]), (429, &json!(budget)), "it is the caller who waits");
     double.plan("one", 500, json!({"kind": "Status", "message": "two budgets", "code": 500}));
-    assert_eq!(sender.code(&evict("uid-one", false)), 500);
+    assert_eq!(sender.code(&evict("uid-one")), 500);
     let double_without_plan = Double::start("drain-pods-2");
     double_without_plan.put(state::PODS, pod("ml", "one"));
     let other = Sender { double: &double_without_plan, cluster: open(&double_without_plan) };
-    assert_eq!(other.code(&evict("uid-before", false)), 409);
-    assert_eq!(other.code(&evict("uid-one", true)), 201);
-    assert!(double_without_plan.object(state::PODS, "ml/one").is_some(), "a dry run");
-    assert_eq!(other.code(&evict("uid-one", false)), 201);
-    assert_eq!(other.code(&evict("uid-one", false)), 404);
+    assert_eq!(other.code(&evict("uid-before")), 409);
+    assert_eq!(other.code(&evict("uid-one")), 201);
+    assert_eq!(other.code(&evict("uid-one")), 404);
     let delete =
         |uid: &str| WriteRequest::DeletePod { namespace: text("ml"), name: text("two"), uid: text(uid) };
     assert_eq!((sender.code(&delete("uid-before")), sender.code(&delete("uid-two"))), (409, 200));

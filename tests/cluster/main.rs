@@ -10,6 +10,9 @@
 )]
 
 mod audit;
+#[path = "../support/balancer.rs"]
+mod balancer;
+mod chaos;
 #[allow(dead_code, reason = "each test binary uses its part")]
 #[path = "../serve/client.rs"]
 mod client;
@@ -44,4 +47,5 @@ mod register;
 mod running;
 mod snapshot;
 mod state;
+mod ui;
 mod webhook;

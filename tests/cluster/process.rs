@@ -5,6 +5,8 @@ use std::net::SocketAddr;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 
+use rustix::process::{Pid, Signal, kill_process};
+
 use crate::client::{Client, Reply, plain};
 use crate::double::Double;
 
@@ -50,6 +52,12 @@ impl Process {
             }
         });
         Process { child, address, ops, log }
+    }
+
+    /// Sends a signal to the process.
+    pub(crate) fn signal(&self, signal: Signal) {
+        let id = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw).expect("a process id");
+        kill_process(id, signal).expect("it runs");
     }
 
     /// Peak memory of the process in bytes.

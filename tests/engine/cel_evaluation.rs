@@ -7,9 +7,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use serde::Deserialize;
-use tollgate_cel::evaluate::{
-    AttributeValue, BEHAVIOUR_V1_36, BEHAVIOUR_V1_36_LISTS, BEHAVIOUR_V1_37, Behaviour, Device, Program,
-};
+use tollgate_cel::evaluate::{AttributeValue, BEHAVIOUR_V1_36, BEHAVIOUR_V1_37, Behaviour, Device, Program};
 
 #[derive(Deserialize)]
 struct Slices {
@@ -217,7 +215,7 @@ fn evaluations_agree_with_the_recorded_ones() {
     let mut differences = String::new();
     for line in include_str!("../cel-eval/cases.jsonl").lines() {
         let case: Case = serde_json::from_str(line).unwrap();
-        let v1_36 = if case.gates.is_empty() { BEHAVIOUR_V1_36 } else { BEHAVIOUR_V1_36_LISTS };
+        let v1_36 = BEHAVIOUR_V1_36.with_list_attributes(!case.gates.is_empty());
         let recorded = if let Recorded::Same(_) = case.v1_37 { &case.v1_36 } else { &case.v1_37 };
         let [old, new] = features.entry(case.feature.clone()).or_default();
         old.add(compare(&case, &v1_36, &case.v1_36, &devices, &mut differences));

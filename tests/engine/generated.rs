@@ -83,7 +83,7 @@ fn compare(file: &str, release: &str, gates: &str) -> Differences {
     let profile = Profile::named(release).expect("a release");
     let profile = profile.with_gates(&GateChoice::parse(gates).expect("gates")).expect("gates");
     let rules = RuleSet::parse("upstream,decoding").expect("origins");
-    let engine = Engine::new(vec![profile], rules).exactly();
+    let engine = Engine::new(vec![profile], rules).with_exact_verdicts();
     let mut differences = Differences::default();
     for line in corpus(file).lines() {
         let case = doc::parse(line).expect("JSON");

@@ -143,7 +143,7 @@ fn engine(profiles: &[&'static Profile]) -> Engine {
         profiles.to_vec(),
         RuleSet::parse("upstream,documented,lint,decoding,strict").expect("origins"),
     )
-    .exactly()
+    .with_exact_verdicts()
 }
 
 /// All findings of a verdict as text.

@@ -85,7 +85,7 @@ impl Client {
     }
 
     /// Waits so long for bytes of the server.
-    #[allow(dead_code, reason = "only the load needs it")]
+    #[allow(dead_code, reason = "only programs that break servers need it")]
     pub(crate) fn patient(&self, timeout: Duration) -> Client {
         Client { timeout, ..self.clone() }
     }

@@ -121,7 +121,7 @@ fn the_map_follows_the_state_and_keeps_choice_scroll_and_filter() {
     picture(&tab, browser, "devices-old");
     assert_accessible(&tab, browser, "devices");
     running.replace_dump(&example());
-    wait_until("it is current again", || text(&tab, browser, "#live").contains("follows the cluster"));
+    wait_until("it is current again", || text(&tab, browser, "#live").contains("follows the file"));
     assert_clean(&tab, browser, &running);
 }
 

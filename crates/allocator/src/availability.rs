@@ -77,7 +77,7 @@ impl<'d> Inventory<'d> {
         for pool in &self.pools {
             let slices: Vec<(usize, &Slice<'d>)> =
                 pool.slices.iter().filter_map(|&index| Some((index, self.slices.get(index)?))).collect();
-            let selections = || slices.iter().flat_map(|(_, slice)| self.selections(slice));
+            let selections = || slices.iter().flat_map(|(_, slice)| self.node_selections(slice));
             let is_wide = |selection| matches!(selection, NodeSelection::All | NodeSelection::Selector(_));
             let has_wide = selections().any(is_wide);
             let named = selections().filter_map(|selection| match selection {
@@ -109,7 +109,7 @@ impl<'d> Inventory<'d> {
     }
 
     /// The node selections of a slice and of those devices that have their own.
-    fn selections<'s>(&'s self, slice: &'s Slice<'d>) -> impl Iterator<Item = NodeSelection<'d>> + 's {
+    fn node_selections<'s>(&'s self, slice: &'s Slice<'d>) -> impl Iterator<Item = NodeSelection<'d>> + 's {
         let devices = if slice.selects_per_device() { slice.devices.clone() } else { 0..0 };
         let devices = self.devices.get(devices).into_iter().flatten().map(|device| device.nodes);
         std::iter::once(slice.nodes).chain(devices)

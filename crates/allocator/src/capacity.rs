@@ -14,18 +14,20 @@ pub(crate) struct Capacity<'d> {
     pub(crate) name: &'d str,
     value: Quantity<'d>,
     /// Rules for requested amounts. Boxed because few capacities have a policy and it is large.
-    policy: Option<Box<Policy<'d>>>,
+    policy: Option<Box<CapacityPolicy<'d>>>,
 }
 
+/// The request policy of a capacity: the amount that a request without a capacity requirement consumes, and the
+/// valid amounts.
 #[derive(Clone, Debug)]
-struct Policy<'d> {
+struct CapacityPolicy<'d> {
     default: Option<Quantity<'d>>,
-    range: Option<Range<'d>>,
+    range: Option<ValidRange<'d>>,
     valid_values: Vec<Quantity<'d>>,
 }
 
 #[derive(Clone, Debug)]
-struct Range<'d> {
+struct ValidRange<'d> {
     min: Option<Quantity<'d>>,
     max: Option<Quantity<'d>>,
     step: Option<Quantity<'d>>,
@@ -63,7 +65,7 @@ type Unrepresentable = String;
 impl<'d> Capacity<'d> {
     pub(crate) fn new(name: &'d str, capacity: view::Capacity<'d>) -> Capacity<'d> {
         let value = capacity.quantity().unwrap_or(Quantity::ZERO);
-        Capacity { name, value, policy: capacity.request_policy().map(Policy::new).map(Box::new) }
+        Capacity { name, value, policy: capacity.request_policy().map(CapacityPolicy::new).map(Box::new) }
     }
 
     /// The remaining capacity when `used` billionths are consumed, in the same format as the published value.
@@ -88,7 +90,7 @@ impl<'d> Capacity<'d> {
             return Ok(default.unwrap_or(&self.value).clone());
         };
         let Some(policy) = &self.policy else { return Ok(requested.clone()) };
-        if let Some(Range { min: Some(min), step, .. }) = &policy.range {
+        if let Some(ValidRange { min: Some(min), step, .. }) = &policy.range {
             return match step {
                 _ if requested < min => Ok(min.clone()),
                 None => Ok(requested.clone()),
@@ -100,15 +102,15 @@ impl<'d> Capacity<'d> {
     }
 }
 
-impl<'d> Policy<'d> {
-    fn new(policy: RequestPolicy<'d>) -> Policy<'d> {
-        let range = policy.valid_range().map(|range: PolicyRange<'d>| Range {
+impl<'d> CapacityPolicy<'d> {
+    fn new(policy: RequestPolicy<'d>) -> CapacityPolicy<'d> {
+        let range = policy.valid_range().map(|range: PolicyRange<'d>| ValidRange {
             min: range.min(),
             max: range.max(),
             step: range.step(),
         });
         let valid_values = policy.valid_values().items().filter_map(view::quantity).collect();
-        Policy { default: policy.default(), range, valid_values }
+        CapacityPolicy { default: policy.default(), range, valid_values }
     }
 
     // upstream v1.36, v1.37 roundUpRange
@@ -120,7 +122,7 @@ impl<'d> Policy<'d> {
         semantics: &Semantics,
     ) -> Result<Quantity<'d>, Unrepresentable> {
         // The format of the result, where it is not that of the step.
-        static BINARY: LazyLock<Quantity<'static>> =
+        static BINARY_FORMAT: LazyLock<Quantity<'static>> =
             LazyLock::new(|| Quantity::parse("1Ki").unwrap_or(Quantity::ZERO));
         let milli = self.counts_in_milli(semantics);
         let strict = semantics.unrepresentable_request_is_error;
@@ -147,14 +149,14 @@ impl<'d> Policy<'d> {
             true if rounded % 1000 == 0 => step.in_same_format(rounded / 1000, 0),
             true => step.in_same_format(rounded, -3),
             false if semantics.rounded_in_unit_of_step => step.in_same_format(rounded, 0),
-            false => BINARY.in_same_format(rounded, 0),
+            false => BINARY_FORMAT.in_same_format(rounded, 0),
         })
     }
 
     /// True if the range is computed in thousandths, which requires that all its values are whole
     /// thousandths.
     fn counts_in_milli(&self, semantics: &Semantics) -> bool {
-        let Some(Range { min, max, step }) = &self.range else { return false };
+        let Some(ValidRange { min, max, step }) = &self.range else { return false };
         let fits = [min, max, step].into_iter().flatten().all(Quantity::fits_milli);
         semantics.fractional_ranges && fits && step.as_ref().is_none_or(|step| step.milli_value() >= 1)
     }
@@ -165,7 +167,7 @@ impl<'d> Policy<'d> {
         if self.default.as_ref() == Some(taken) {
             return true;
         }
-        let Some(Range { min, max, step }) = &self.range else {
+        let Some(ValidRange { min, max, step }) = &self.range else {
             return self.valid_values.is_empty() || self.valid_values.iter().any(|value| value == taken);
         };
         if max.as_ref().is_some_and(|max| taken > max) {

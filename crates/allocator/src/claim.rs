@@ -34,7 +34,7 @@ pub struct UnallocatedClaim<'d> {
     pub spec: ClaimSpec<'d>,
 }
 
-/// The ResourceClaims of one pod.
+/// The ResourceClaims of one pod that the allocator must allocate, and the nodes of those that are allocated.
 #[derive(Debug)]
 pub struct Claims<'d> {
     /// The claims that need an allocation, in the order of the pod's spec.
@@ -70,13 +70,13 @@ pub(crate) struct RequestAlternative<'d> {
     pub(crate) class_name: &'d str,
     class: Class<'d>,
     body: RequestBody<'d>,
-    pub(crate) mode: Mode,
+    pub(crate) mode: AllocationMode,
     pub(crate) admin_access: bool,
     pub(crate) capacities: Vec<(&'d str, Quantity<'d>)>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Mode {
+pub(crate) enum AllocationMode {
     ExactCount(usize),
     All,
     Unknown,
@@ -158,12 +158,12 @@ impl<'d> RequestAlternative<'d> {
             class: class_name.to_owned(),
         })?;
         let mode = match body.allocation_mode() {
-            "" | "ExactCount" => Mode::ExactCount(match body.count() {
+            "" | "ExactCount" => AllocationMode::ExactCount(match body.count() {
                 0 => 1,
                 count => usize::try_from(count).unwrap_or(0),
             }),
-            "All" => Mode::All,
-            _ => Mode::Unknown,
+            "All" => AllocationMode::All,
+            _ => AllocationMode::Unknown,
         };
         let requests = body.capacity().get("requests").members();
         let requests = requests.filter(|_| semantics.features.consumable_capacity);
@@ -216,6 +216,6 @@ impl<'d> RequestAlternative<'d> {
             return Some(": admin access is requested, but the feature is disabled".to_owned());
         }
         let mode = self.body.allocation_mode();
-        (self.mode == Mode::Unknown).then(|| format!(": unsupported count mode {mode}"))
+        (self.mode == AllocationMode::Unknown).then(|| format!(": unsupported count mode {mode}"))
     }
 }

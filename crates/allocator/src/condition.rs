@@ -3,7 +3,7 @@
 //! The reasons of all nodes are counted and sorted as text, whichever filter gave them. What follows "preemption:" is
 //! not here: preemption does not help with devices.
 
-use crate::outcome::{AllocationError, Unschedulable};
+use crate::outcome::AllocationError;
 use std::collections::BTreeMap;
 use tollgate_api::profile::Semantics;
 
@@ -46,12 +46,7 @@ pub fn unschedulable_message(
 }
 
 /// The message for a pod that was rejected before any node was checked, up to " preemption:".
-pub fn rejected_message(semantics: &Semantics, nodes: usize, reason: &Unschedulable) -> String {
-    rejected_message_for_reason(semantics, nodes, &reason.to_string())
-}
-
-/// Like [`rejected_message`], with the message of any filter as the reason.
-pub fn rejected_message_for_reason(semantics: &Semantics, nodes: usize, reason: &str) -> String {
+pub fn rejected_message(semantics: &Semantics, nodes: usize, reason: &str) -> String {
     message(semantics, nodes, reason, PostFilter::NoClaims)
 }
 

@@ -5,10 +5,10 @@
 //! about an alternative that would not be needed.
 
 use crate::capacity;
-use crate::claim::Mode;
+use crate::claim::AllocationMode;
 use crate::outcome::{AllocationError, MAX_DEVICES, SelectorSource};
 use crate::pools::PoolState;
-use crate::search::{ClaimRequest, Search, Stopped};
+use crate::search::{ClaimRequest, PodSearch, Stopped};
 use crate::selector::{Candidate, SelectorError, Selectors};
 
 /// The devices that a request or alternative needs on this node.
@@ -22,7 +22,7 @@ pub(crate) struct DeviceNeed {
     selected: Vec<Option<bool>>,
 }
 
-impl<'a, 'd, S: Selectors + ?Sized> Search<'a, 'd, S> {
+impl<'a, 'd, S: Selectors + ?Sized> PodSearch<'a, 'd, S> {
     /// Computes the number of devices that each request needs, and checks each claim against the limit.
     // upstream v1.37 Allocate, validateDeviceRequest
     pub(crate) fn compute_needs(&mut self) -> Result<(), Stopped> {
@@ -55,9 +55,10 @@ impl<'a, 'd, S: Selectors + ?Sized> Search<'a, 'd, S> {
         if let Some(detail) = claim_request.details.unsupported_reason(&self.allocator.inventory.semantics) {
             return Err(AllocationError::Refused { claim: claim(), request: request(), detail }.into());
         }
-        let devices = if let Mode::ExactCount(count) = claim_request.details.mode { count } else { 0 };
+        let devices =
+            if let AllocationMode::ExactCount(count) = claim_request.details.mode { count } else { 0 };
         self.needs.push(DeviceNeed { devices, all: Vec::new(), selected: Vec::new() });
-        if claim_request.details.mode != Mode::All {
+        if claim_request.details.mode != AllocationMode::All {
             return Ok(devices);
         }
         let all = self.all_devices(claim_request)?;

@@ -36,7 +36,7 @@ pub struct Allocation<'d> {
     pub nodes: AvailableOn<'d>,
 }
 
-/// One allocated device.
+/// One device of an allocation, with the request that it is for.
 #[derive(Clone, Debug)]
 pub struct AllocatedDevice<'d> {
     pub request: &'d str,
@@ -141,7 +141,7 @@ pub enum Unschedulable {
 }
 
 impl Unschedulable {
-    /// The scheduler's message.
+    /// Returns the scheduler's message, as in the condition of the pod.
     pub fn text(&self) -> Cow<'static, str> {
         let text = match self {
             Unschedulable::NoClass { request, class } => {
@@ -252,14 +252,14 @@ fn write_selector_error(
     device: Option<&str>,
     error: &SelectorError,
 ) -> fmt::Result {
-    const HINT: &str = ". consider using CEL optional chaining (.? followed by orValue()) or guarding the check with \
+    const CEL_HINT: &str = ". consider using CEL optional chaining (.? followed by orValue()) or guarding the check with \
                         has() for optional fields";
     match (error, device) {
         (SelectorError::Unsupported(what), _) => write!(f, ": not supported by Tollgate: {what}"),
         (SelectorError::Compile(text), _) => write!(f, ": CEL compile error: {text}"),
         (SelectorError::Runtime(text), None) => write!(f, ": CEL runtime error: {text}"),
         (SelectorError::Runtime(text), Some(device)) => {
-            let hint = if text.contains("no such key:") { HINT } else { "" };
+            let hint = if text.contains("no such key:") { CEL_HINT } else { "" };
             write!(f, " on device {device}: CEL runtime error: {text}{hint}")
         }
     }

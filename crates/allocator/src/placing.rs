@@ -1,14 +1,14 @@
 //! Allocates one device to a request, or undoes it: usage, counters, taints, constraints and capacity, in that order.
 //!
-//! [`Search::undo_allocation`] undoes all changes of [`Search::allocate_device`], except what a constraint forgets in
-//! some releases.
+//! [`PodSearch::undo_allocation`] undoes all changes of [`PodSearch::allocate_device`], except what a constraint forgets
+//! in some releases.
 
 use crate::capacity::{self, Amounts, CapacityError, add_amount, amount_of};
 use crate::constraint::RequestName;
 use crate::inventory::{Device, DeviceKey};
 use crate::outcome::AllocationError;
 use crate::pools::{NodeDevice, add_counters};
-use crate::search::{ClaimRequest, Search, Stopped};
+use crate::search::{ClaimRequest, PodSearch, Stopped};
 use crate::selector::Selectors;
 use crate::tolerance;
 use tollgate_formats::quantity::Quantity;
@@ -40,7 +40,7 @@ pub(crate) struct TakenDevice<'a, 'd> {
     has_counters: bool,
 }
 
-impl<'a, 'd, S: Selectors + ?Sized> Search<'a, 'd, S> {
+impl<'a, 'd, S: Selectors + ?Sized> PodSearch<'a, 'd, S> {
     pub(crate) fn device_at(&self, node_device: usize) -> Option<(NodeDevice, &'a Device<'d>)> {
         let node_device = *self.pools.node_devices.get(node_device)?;
         Some((node_device, self.allocator.inventory.devices.get(node_device.device)?))
@@ -143,7 +143,7 @@ impl<'a, 'd, S: Selectors + ?Sized> Search<'a, 'd, S> {
         Ok(Some(taken))
     }
 
-    /// Undoes [`Search::allocate_device`].
+    /// Takes back a device that [`PodSearch::allocate_device`] has allocated.
     pub(crate) fn undo_allocation(&mut self, taken: &TakenDevice<'a, 'd>) {
         let Some((_, device)) = self.device_at(taken.node_device) else { return };
         if !taken.is_share {

@@ -4,7 +4,7 @@
 //! devices are only taken in ascending order; each request starts again at the first device. The stack is a list and
 //! not the program's, so no claim is too long for it, and every candidate is a step of which there is a limit.
 
-use crate::claim::{ClaimPlan, Claims, Mode, RequestAlternative};
+use crate::claim::{AllocationMode, ClaimPlan, Claims, RequestAlternative};
 use crate::constraint::Constraint;
 use crate::inventory::{DeviceKey, Inventory};
 use crate::needs::DeviceNeed;
@@ -30,14 +30,14 @@ pub struct Allocator<'a, 'd, S: ?Sized> {
 /// second.
 pub const DEFAULT_MAX_STEPS: u64 = 1_000_000;
 
-/// Why the search stops without a result.
+/// Why the search for devices stops without a result.
 #[derive(Debug)]
 pub(crate) enum StopReason {
     Failed(AllocationError),
     GaveUp,
 }
 
-/// Boxed to keep `Result` small.
+/// The reason why a search stopped, boxed to keep `Result` small.
 pub(crate) type Stopped = Box<StopReason>;
 
 impl From<AllocationError> for Stopped {
@@ -50,7 +50,7 @@ impl<'d, S: Selectors + ?Sized> Allocator<'_, 'd, S> {
     /// Allocates all claims of a pod on a node, or none of them.
     // upstream v1.37 DynamicResources.Filter
     pub fn allocate(&self, pools: &NodePools<'d>, claims: &Claims<'d>) -> Outcome<'d> {
-        let mut search = Search::new(self, pools, &claims.claims);
+        let mut search = PodSearch::new(self, pools, &claims.claims);
         let found = search.compute_needs().and_then(|()| search.find_solution());
         match found.map_err(|stop| *stop) {
             Ok(true) if !claims.allocated.iter().all(|nodes| nodes.includes(pools.node)) => {
@@ -71,8 +71,8 @@ impl<'d, S: Selectors + ?Sized> Allocator<'_, 'd, S> {
     }
 }
 
-/// A search for the devices of one pod on one node.
-pub(crate) struct Search<'a, 'd, S: ?Sized> {
+/// A search for the devices of the claims of one pod on one node, with backtracking.
+pub(crate) struct PodSearch<'a, 'd, S: ?Sized> {
     pub(crate) allocator: &'a Allocator<'a, 'd, S>,
     pub(crate) pools: &'a NodePools<'d>,
     pub(crate) claims: &'a [ClaimPlan<'d>],
@@ -98,7 +98,7 @@ pub(crate) struct ClaimRequest<'a, 'd> {
     pub(crate) details: &'a RequestAlternative<'d>,
 }
 
-/// The position of the search: the next device of a request.
+/// The position of the search: the request that gets its next device.
 #[derive(Clone, Copy, Debug)]
 struct Position {
     claim: usize,
@@ -140,7 +140,7 @@ enum Step {
     Done,
 }
 
-/// Why a branch of the search has no solution.
+/// Why the current branch of the search has no solution, which decides where the search continues.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Failure {
     NoDevice,
@@ -148,13 +148,13 @@ enum Failure {
     OverLimit,
 }
 
-impl<'a, 'd, S: Selectors + ?Sized> Search<'a, 'd, S> {
+impl<'a, 'd, S: Selectors + ?Sized> PodSearch<'a, 'd, S> {
     fn new(
         allocator: &'a Allocator<'a, 'd, S>,
         pools: &'a NodePools<'d>,
         claims: &'a [ClaimPlan<'d>],
-    ) -> Search<'a, 'd, S> {
-        Search {
+    ) -> PodSearch<'a, 'd, S> {
+        PodSearch {
             allocator,
             pools,
             claims,
@@ -221,7 +221,7 @@ impl<'a, 'd, S: Selectors + ?Sized> Search<'a, 'd, S> {
         let Some(need) = self.needs.get(claim_request.details.number) else {
             return Ok(Step::Back(Failure::NoDevice));
         };
-        let is_all = claim_request.details.mode == Mode::All;
+        let is_all = claim_request.details.mode == AllocationMode::All;
         if is_all && need.devices == 0 {
             return Ok(Step::Back(Failure::NoDevice));
         }

@@ -36,7 +36,7 @@ pub enum SelectorError {
     Unsupported(&'static str),
 }
 
-/// Evaluates CEL selectors.
+/// Evaluates the CEL selectors of claims and classes; implemented outside this crate.
 pub trait Selectors {
     /// Returns true if the expression selects the device.
     fn matches(&self, expression: &str, device: Candidate<'_>) -> Result<bool, SelectorError>;

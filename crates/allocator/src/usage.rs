@@ -25,7 +25,7 @@ struct Held<'d> {
     consumed: Amounts<'d>,
 }
 
-/// The device, and the share of it, that one allocation result holds.
+/// The device, or the share of it, that one allocation result holds.
 #[derive(Clone, Debug)]
 pub struct Holding<'d> {
     pub device: DeviceKey,

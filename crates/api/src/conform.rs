@@ -9,7 +9,6 @@
 mod mend;
 mod merge;
 mod near;
-mod quick;
 pub mod suggest;
 
 use std::collections::HashSet;
@@ -63,7 +62,7 @@ struct ErrorTexts {
     fix: Option<Fix>,
 }
 
-/// Kinds of decoding errors.
+/// Kinds of decoding errors, which determine the rule that reports them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DecodeErrorKind {
     /// The value has the wrong JSON type, or a number is out of range.
@@ -91,16 +90,8 @@ pub struct Conformed<'d> {
     pub changed: Option<Doc<'d>>,
 }
 
-/// Decodes `value` by `schema`: finds what the server's decoder, or a strict one, refuses.
+/// Decodes `value` by `schema`, and returns the errors that the API server's decoder, or a strict decoder, reports.
 pub fn conform(value: Value<'_>, schema: Schema) -> Conformed<'_> {
-    if quick::is_clean(value, schema) {
-        return Conformed { errors: Vec::new(), strict: Vec::new(), left_out: [0; 2], changed: None };
-    }
-    conform_by_walk(value, schema)
-}
-
-/// Like [`conform`], without the fast path: visits the whole document and finds all errors.
-fn conform_by_walk(value: Value<'_>, schema: Schema) -> Conformed<'_> {
     let mut walk =
         Walk { schema, errors: ErrorList::default(), strict: ErrorList::default(), known: HashSet::new() };
     let frame = Frame { owner: schema.root, at: &Path::ROOT };
@@ -113,7 +104,7 @@ fn conform_by_walk(value: Value<'_>, schema: Schema) -> Conformed<'_> {
 }
 
 /// Maximum number of reported errors. A hostile document can have a million.
-const MAX_ERRORS: usize = 1_000;
+const MAX_LISTED_ERRORS: usize = 1_000;
 /// Maximum total size in bytes of the paths and messages of errors.
 const MAX_BYTES: usize = 1 << 20;
 /// Maximum number of bytes of an invalid number in a message.
@@ -130,7 +121,7 @@ struct ErrorList {
 impl ErrorList {
     /// Returns true if another error may be kept; otherwise counts it as left out and returns false.
     fn keeps_another(&mut self) -> bool {
-        let keeps_another = self.list.len() < MAX_ERRORS && self.bytes < MAX_BYTES;
+        let keeps_another = self.list.len() < MAX_LISTED_ERRORS && self.bytes < MAX_BYTES;
         self.left_out += usize::from(!keeps_another);
         keeps_another
     }
@@ -159,7 +150,7 @@ struct Frame<'p> {
 }
 
 impl Walk {
-    /// Reports what of a value does not decode as `ty`, with everything in it.
+    /// Reports the parts of a value that do not decode as `ty`.
     fn check_value(&mut self, value: Value<'_>, ty: &'static Ty, frame: Frame<'_>) {
         if ty.accepts_any(value.kind()) {
             return;
@@ -223,12 +214,6 @@ impl Walk {
         let (mut rows, mut unknown) = (0_u64, None::<SeenKeys<'_>>);
         for (position, (key, member)) in value.members().enumerate() {
             let name = key.as_key();
-            if let Some(row) = ty.rows.field_bit_if_plain(name, member.kind())
-                && rows & row == 0
-            {
-                rows |= row;
-                continue;
-            }
             let Some((row, field)) = ty.field_of(name, self.schema.fields) else {
                 let again =
                     unknown.get_or_insert_with(|| SeenKeys::of(value)).is_repeated(key.text(), position);
@@ -388,15 +373,6 @@ impl<'d> SeenKeys<'d> {
     fn of(object: Value<'d>) -> SeenKeys<'d> {
         let large = object.members().nth(SEARCHED_MEMBERS).is_some();
         SeenKeys { object, known: large.then(HashSet::new), bits: 0 }
-    }
-
-    /// Creates a detector that has seen the first `position` keys of `object`.
-    fn of_first(object: Value<'d>, position: usize) -> SeenKeys<'d> {
-        let mut seen = SeenKeys::of(object);
-        for (index, (key, _)) in object.members().take(position).enumerate() {
-            seen.is_repeated(key.text(), index);
-        }
-        seen
     }
 
     /// Returns true if `key`, which is at `position`, came before, and takes it as seen.

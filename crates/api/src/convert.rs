@@ -80,7 +80,7 @@ fn write_unwrapped(out: &mut Builder<'_>, item: Value<'_>, inner: &str) {
 fn write_wrapped(out: &mut Builder<'_>, item: Value<'_>, inner: &'static str, keep: &[&str]) {
     out.open(ValueKind::Object, item.span());
     copy_members(out, item, |key| keep.contains(&key));
-    out.fixed(ValueKind::String, Span::default(), inner);
+    out.write_constant(ValueKind::String, Span::default(), inner);
     out.open(ValueKind::Object, Span::default());
     copy_members(out, item, |key| !keep.contains(&key));
     out.close(0);

@@ -13,7 +13,6 @@ use super::schema::{Field, StructTy, Ty};
 use super::steps::{self, Step};
 use super::view::Object;
 use crate::profile::{ApiKind, Availability, Profile, Version};
-use tollgate_document::doc::{self, NameSet};
 use tollgate_document::field::{FieldPath, Name, Path};
 
 /// A part of an object that no release serves.
@@ -54,21 +53,12 @@ pub enum DraftPart {
     Field(&'static str),
 }
 
-/// A field that no release has in some version of a kind.
-#[derive(Debug)]
-struct DraftField {
-    name: doc::Name,
-    known: Availability,
-}
-
-/// A struct with such fields.
+/// A struct with fields that no release has in some version of a kind.
 #[derive(Debug)]
 struct DraftStruct {
     /// The steps of the path.
     steps: Vec<Step>,
-    fields: Vec<DraftField>,
-    /// The names of the fields. A slice has a thousand taints, and nearly none has one of them.
-    names: NameSet,
+    fields: Vec<&'static Field>,
 }
 
 /// The fields of a version of a kind that none of the releases serving it has.
@@ -83,9 +73,9 @@ static FIELDS: LazyLock<Vec<DraftFields>> = LazyLock::new(|| {
     let versions = all.flat_map(|kind| Version::ALL.map(|version| (kind, version)));
     versions
         .filter_map(|(kind, version)| {
-            let releases = Releases::of(kind, version)?;
+            let releases = releases_with(kind, version)?;
             let mut found = Vec::new();
-            collect_draft_structs(fields::root(kind, version), &releases, &mut Vec::new(), &mut found);
+            collect_draft_structs(fields::root(kind, version), releases, &mut Vec::new(), &mut found);
             Some(DraftFields { of: (kind, version), structs: found })
         })
         .collect()
@@ -96,43 +86,32 @@ fn releases() -> impl Iterator<Item = &'static Profile> {
     Profile::ALL.iter().copied().filter(|profile| profile.is_release)
 }
 
-/// The releases up to the last that serves a version.
-struct Releases(Availability);
-
-impl Releases {
-    /// The releases up to the last one that serves the version; `None` if none does.
-    fn of(kind: ApiKind, version: Version) -> Option<Releases> {
-        let serves = |release: &Profile| release.versions(kind).contains(&version);
-        releases().any(serves).then(|| {
-            let before = releases().take_while(|release| !serves(release));
-            let serving = releases().filter(|release| serves(release));
-            Releases(before.chain(serving).fold(Availability::NEVER, |all, release| all.or(release.fields)))
-        })
-    }
+/// The releases up to the last one that serves the version; `None` if none does.
+fn releases_with(kind: ApiKind, version: Version) -> Option<Availability> {
+    let serves = |release: &Profile| release.versions(kind).contains(&version);
+    releases().any(serves).then(|| {
+        let before = releases().take_while(|release| !serves(release));
+        let serving = releases().filter(|release| serves(release));
+        before.chain(serving).fold(Availability::NEVER, |all, release| all.or(release.fields))
+    })
 }
 
 /// Adds the struct `of`, and structs below it, if they have fields that no release has; `way` leads to it. Structs are
 /// a few levels deep, and none contains itself.
 fn collect_draft_structs(
     of: &'static StructTy,
-    releases: &Releases,
+    releases: Availability,
     way: &mut Vec<Step>,
     found: &mut Vec<DraftStruct>,
 ) {
-    let is_draft = |field: &&Field| !field.known.overlaps(releases.0) && !has_other_row(of, field, releases);
-    let fields: Vec<DraftField> = of
-        .fields
-        .iter()
-        .filter(is_draft)
-        .map(|field| DraftField { name: doc::Name::of(field.json), known: field.known })
-        .collect();
+    let is_draft = |field: &&Field| !field.known.overlaps(releases) && !has_other_row(of, field, releases);
+    let fields: Vec<&'static Field> = of.fields.iter().filter(is_draft).collect();
     if !fields.is_empty() {
-        let names = NameSet::numbered(fields.iter().map(|field| field.name));
-        found.push(DraftStruct { steps: way.clone(), fields, names });
+        found.push(DraftStruct { steps: way.clone(), fields });
     }
     for field in of.fields.iter().filter(|field| !is_draft(field)) {
         let depth = way.len();
-        way.push(Step::Field(doc::Name::of(field.json)));
+        way.push(Step::Field(field.name));
         let mut ty = &field.ty;
         loop {
             match ty {
@@ -154,8 +133,8 @@ fn collect_draft_structs(
 
 /// True if the struct has another row for the same field in these releases: a field that changed its type has a row for
 /// each.
-fn has_other_row(of: &StructTy, field: &Field, releases: &Releases) -> bool {
-    of.fields.iter().any(|other| other.json == field.json && other.known.overlaps(releases.0))
+fn has_other_row(of: &StructTy, field: &Field, releases: Availability) -> bool {
+    of.fields.iter().any(|other| other.json == field.json && other.known.overlaps(releases))
 }
 
 /// The parts of an object that no release serves: its kind, its version, or fields.
@@ -181,16 +160,10 @@ pub fn draft_only(object: Object<'_>) -> Vec<DraftOnly> {
     let mut found = Vec::new();
     for draft_struct in &rows.structs {
         steps::visit(object.value(), &draft_struct.steps, version, &Path::ROOT, &mut |value, at| {
-            if !value.may_have(&draft_struct.names) {
-                return;
-            }
-            for DraftField { name, known } in &draft_struct.fields {
-                if value.field(*name).is_null() {
-                    continue;
-                }
-                let draft = Profile::drafts().find(|draft| draft.fields.in_drafts().overlaps(*known));
-                let at = at.field(name.text).owned();
-                found.push(DraftOnly { at, what: DraftPart::Field(name.text), draft });
+            for field in draft_struct.fields.iter().filter(|field| !value.field(field.name).is_null()) {
+                let draft = Profile::drafts().find(|draft| draft.fields.in_drafts().overlaps(field.known));
+                let at = at.field(field.json).owned();
+                found.push(DraftOnly { at, what: DraftPart::Field(field.json), draft });
             }
         });
     }
@@ -206,7 +179,7 @@ mod tests {
     fn the_tables_know_what_only_drafts_have() {
         let names = |kind, version| -> Vec<&str> {
             let rows = FIELDS.iter().find(|rows| rows.of == (kind, version)).expect("a served version");
-            rows.structs.iter().flat_map(|of| &of.fields).map(|field| field.name.text).collect()
+            rows.structs.iter().flat_map(|of| &of.fields).map(|field| field.json).collect()
         };
         let of_taint = ["description", "data", "evictionsPerSecond"];
         // Selection by class was removed before there was a v1: that is not a draft's.

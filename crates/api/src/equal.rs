@@ -7,9 +7,8 @@ use std::collections::HashMap;
 
 use super::fields;
 use super::schema::{Field, StructTy, Ty};
-use super::view::{Object, quantity};
+use super::view::{Object, quantity, time};
 use tollgate_document::doc::{Members, Value, ValueKind};
-use tollgate_formats::gotime;
 
 /// True if the member `part` (`spec`, `status`) of two objects of one kind is semantically equal. For a kind without a
 /// `spec`, that is everything but its metadata.
@@ -55,7 +54,7 @@ pub fn same_value(new: Value<'_>, old: Value<'_>, ty: &'static Ty) -> bool {
         Ty::Str | Ty::Named(_) | Ty::CoreNamed(_) | Ty::Uid => new.str() == old.str(),
         Ty::Int => new.int().unwrap_or_default() == old.int().unwrap_or_default(),
         Ty::Bool => new.bool().unwrap_or_default() == old.bool().unwrap_or_default(),
-        Ty::Time => instant(new) == instant(old),
+        Ty::Time => time(new) == time(old),
         Ty::Quantity => match (quantity(new), quantity(old)) {
             (Some(new), Some(old)) => new.cmp(&old).is_eq(),
             (Some(one), None) | (None, Some(one)) => one.is_zero(),
@@ -114,12 +113,6 @@ fn same_members<'d>(new: Members<'d>, old: Members<'d>, value: &'static Ty) -> b
     known.extend(old.map(|(key, other)| (key.text(), other)));
     new.into_iter()
         .all(|(key, member)| known.get(key.text()).is_some_and(|other| same_value(member, *other, value)))
-}
-
-/// The time that a value holds; `None` if it is not one. Fractions of a second count, although only whole seconds are
-/// stored.
-fn instant(value: Value<'_>) -> Option<gotime::Timestamp> {
-    (value.kind() == ValueKind::String).then(|| gotime::parse(value.text()).ok()).flatten()
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 //! The order matters where the server prints a whole element. Differences between versions are different structs
 //! (`basic` devices, flat requests); differences between releases are the last column. Nothing here is behaviour.
 
-use super::schema::{Field, FieldTable, GoPackage, StructTy, Ty, Unlisted};
+use super::schema::{Field, GoPackage, StructTy, Ty, Unlisted};
 use crate::profile::{ApiKind, Availability, Version};
 
 /// The type of a whole object of that kind and version.
@@ -107,33 +107,16 @@ macro_rules! p {
 }
 /// A struct of the API's own package whose fields are all listed.
 const fn api(name: &'static str, fields: &'static [Field]) -> StructTy {
-    StructTy {
-        name,
-        package: GoPackage::Api,
-        fields,
-        unlisted: Unlisted::Dropped,
-        rows: FieldTable::of(fields),
-    }
+    assert!(fields.len() <= 64, "decoding marks the fields it has visited in 64 bits");
+    StructTy { name, package: GoPackage::Api, fields, unlisted: Unlisted::Dropped }
 }
 /// A struct of `meta/v1` or `core/v1` whose fields are all listed.
 const fn meta_struct(name: &'static str, fields: &'static [Field]) -> StructTy {
-    StructTy {
-        name,
-        package: GoPackage::Meta,
-        fields,
-        unlisted: Unlisted::Dropped,
-        rows: FieldTable::of(fields),
-    }
+    StructTy { package: GoPackage::Meta, ..api(name, fields) }
 }
 /// A struct of `meta/v1` or `core/v1` of which only some fields are listed. Other fields are ignored.
 const fn partial_struct(name: &'static str, fields: &'static [Field]) -> StructTy {
-    StructTy {
-        name,
-        package: GoPackage::Meta,
-        fields,
-        unlisted: Unlisted::Ignored,
-        rows: FieldTable::of(fields),
-    }
+    StructTy { unlisted: Unlisted::Ignored, ..meta_struct(name, fields) }
 }
 const STRINGS: Ty = Ty::List(&Ty::Str);
 const QUANTITIES: Ty = Ty::Map { key: "QualifiedName", value: &Ty::Quantity };

@@ -42,7 +42,8 @@ const fn gated_fields(part: Part, gates: &'static [Gate], drops: &'static [&'sta
     GatedFields { part, gates, drops, also_used: &[], releases: ALWAYS }
 }
 
-/// The fields behind gates, in the order in which the server drops them: whole alternatives first.
+/// The fields that feature gates control, in the order in which the API server drops them: whole alternatives
+/// first.
 // upstream v1.37 registry/resource/*/strategy.go, api/resourceclaimspec/util.go
 static GATED_FIELDS: &[GatedFields] = &[
     gated_fields(Part::Slice, &[Gate::DRADeviceTaints], &["spec.devices[].<body>.taints"]),
@@ -221,7 +222,7 @@ fn parse_steps(path: &'static str) -> Steps {
     steps
 }
 
-/// A field that a server drops.
+/// A field of an object that the API server drops, and the feature gate because of which it does.
 #[derive(Debug)]
 pub struct DroppedField {
     /// Path of the field.

@@ -16,7 +16,7 @@ pub struct LabelRequirement<S> {
     pub values: Vec<S>,
 }
 
-/// How a label is compared.
+/// The operator of a label requirement, such as `In` or `Exists`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LabelOperator {
     In,

@@ -3,7 +3,7 @@
 //! Declarative validation prints a duplicate element whole this way. Views stay unaware of printing.
 
 use super::schema::{StructTy, Ty};
-use super::view::quantity;
+use super::view::{quantity, time};
 use crate::profile::Availability;
 use tollgate_document::doc::{Value, ValueKind};
 use tollgate_formats::gofmt;
@@ -61,8 +61,7 @@ fn is_empty(value: Value<'_>, ty: &Ty) -> bool {
 
 /// The time that a value holds; `None` if it is not one, or is Go's zero time.
 fn instant(value: Value<'_>) -> Option<gotime::Timestamp> {
-    let time = (value.kind() == ValueKind::String).then(|| gotime::parse(value.text()).ok()).flatten();
-    time.filter(|time| !time.is_zero())
+    time(value).filter(|time| !time.is_zero())
 }
 
 /// Appends a value of that type. The text may end anywhere after `max_bytes` bytes.

@@ -22,7 +22,7 @@ pub use semantics::{DistinctMemory, Features, Semantics};
 use tollgate_cel::{CelEnv, evaluate};
 use tollgate_formats::names::{KeyWord, Unit};
 
-/// How closely a profile matches an API server.
+/// Whether a profile is for exactly the release of an API server, or for the nearest one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ProfileMatch {
     /// The profile is that of the server's release.
@@ -43,11 +43,11 @@ impl Availability {
     pub const NEVER: Availability = Availability(0);
     /// Available in every release and draft.
     pub const ALWAYS: Availability = Availability(u64::MAX);
-    /// Draft r1 of the KEP only.
+    /// Available only in the first draft of KEP-5055 (`kep-5055-r1`).
     pub const DRAFT_R1: Availability = Availability(1 << 1);
-    /// Draft r2 of the KEP only.
+    /// Available only in the second draft of KEP-5055 (`kep-5055-r2`).
     pub const DRAFT_R2: Availability = Availability(1 << 2);
-    /// Only draft r2, for the field that it removes.
+    /// Available only in the second draft of KEP-5055 (`kep-5055-r2`), for the field that this draft removes.
     pub const DRAFT_R2_ALONE: Availability = Availability(1 << 63);
 
     /// Available from Kubernetes 1.`minor`, including future releases.
@@ -89,7 +89,7 @@ impl Availability {
     }
 }
 
-/// Limits that a release enforces.
+/// Maximum numbers and lengths that a release enforces for objects.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// Maximum number of taints of a device.
@@ -128,7 +128,7 @@ pub struct Documented {
     pub patch_taints: Option<usize>,
 }
 
-/// How the number of counters is limited.
+/// Which limits on the number of counters a release has.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CounterRules {
     /// Up to 1.34: limits on totals per slice and device. Counter sets and devices share a slice, and
@@ -138,7 +138,7 @@ pub enum CounterRules {
     PerSet,
 }
 
-/// How Go prints the identity of a device in a claim's status.
+/// How an API server prints the identity of a device in errors about a claim's status.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DeviceIdFormat {
     /// 1.33: `driver/pool/device`, without quotes.

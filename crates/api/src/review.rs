@@ -68,7 +68,7 @@ pub enum Operation {
 }
 
 impl Operation {
-    /// All operations.
+    /// All admission operations.
     pub const ALL: [Operation; 4] =
         [Operation::Create, Operation::Update, Operation::Delete, Operation::Connect];
 
@@ -272,7 +272,7 @@ pub struct Response {
     pub audit_annotations: BTreeMap<&'static str, String>,
 }
 
-/// `patch` and `patchType`: one without the other is an invalid response, so they are one value here.
+/// The `patch` and `patchType` of a response. They are one value, because one without the other is invalid.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Patch {
@@ -366,7 +366,7 @@ impl Response {
         Response { patch: Some(Patch { patch, patch_type: "JSONPatch" }), ..Response::allowed(uid) }
     }
 
-    /// The whole review as JSON.
+    /// Returns the response as the JSON of an AdmissionReview.
     pub fn encode(&self) -> Vec<u8> {
         if self.is_plain_yes() {
             let before = concat!(
@@ -408,7 +408,7 @@ impl Response {
 }
 
 impl Status {
-    /// The status of a refusal.
+    /// Returns the `status` of a response that denies a request.
     pub fn failure(code: u16, reason: &'static str, message: String, details: Option<Details>) -> Status {
         Status { outcome: "Failure", message, reason, code, details }
     }

@@ -53,7 +53,7 @@ pub enum GoPackage {
     Meta,
 }
 
-/// A struct type of the API.
+/// The schema of a struct of the API: its Go name and its fields.
 #[derive(Debug)]
 pub struct StructTy {
     /// Name of the Go type.
@@ -64,11 +64,9 @@ pub struct StructTy {
     pub fields: &'static [Field],
     /// How unlisted fields are handled.
     pub unlisted: Unlisted,
-    /// Tables that find a field by the number of its name.
-    pub rows: FieldTable,
 }
 
-/// How fields are handled that a struct does not list.
+/// How the decoder treats fields that a struct does not list.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Unlisted {
     /// Reported and dropped, because all fields of the struct are known.
@@ -80,7 +78,7 @@ pub enum Unlisted {
     Ignored,
 }
 
-/// A field of a struct.
+/// A field of an API struct: its JSON name, its type, and the releases that have it.
 #[derive(Debug)]
 pub struct Field {
     /// JSON name.
@@ -107,94 +105,24 @@ impl StructTy {
 
     /// The field that a key of a document names, and its index in `fields`; `None` if the release does not know it.
     /// Case counts.
-    #[inline]
     pub fn field_of(&self, key: Key<'_>, fields: Availability) -> Option<(usize, &'static Field)> {
-        let Some(number) = key.number() else { return self.search_from(key, fields, 0) };
-        // Plus one; zero: no row.
-        let row = usize::from(*self.rows.first.get(number)?);
-        let field = self.fields.get(row.checked_sub(1)?)?;
-        // A field that changed its type has a row for each.
-        if field.known.overlaps(fields) { Some((row - 1, field)) } else { self.search_from(key, fields, row) }
-    }
-
-    /// [`StructTy::field_of`] among the fields from the index `first` on, comparing texts.
-    #[cold]
-    fn search_from(
-        &self,
-        key: Key<'_>,
-        fields: Availability,
-        first: usize,
-    ) -> Option<(usize, &'static Field)> {
-        let mut rows = self.fields.iter().enumerate().skip(first);
+        let mut rows = self.fields.iter().enumerate();
         rows.find(|(_, field)| key.is(field.name) && field.known.overlaps(fields))
     }
-}
-
-/// Lookup tables from name numbers to the fields of a struct.
-#[derive(Debug)]
-pub struct FieldTable {
-    /// For each name number, the index of its first field plus one; 0 if there is none.
-    first: [u8; Name::NUMBERS],
-    /// For each name number, [`Ty::plain_kinds`] if every release has the field; otherwise 0.
-    plain: [u8; Name::NUMBERS],
-}
-
-impl FieldTable {
-    /// Computes the tables for these fields.
-    ///
-    /// # Panics
-    /// If there are more than 64 fields. Intended for tables that are computed at compile time.
-    #[expect(clippy::indexing_slicing, clippy::cast_possible_truncation, reason = "while compiling")]
-    pub const fn of(fields: &[Field]) -> FieldTable {
-        assert!(fields.len() <= 64, "decoding marks the rows it has visited in 64 bits");
-        let (mut first, mut plain) = ([0; Name::NUMBERS], [0; Name::NUMBERS]);
-        let mut row = fields.len();
-        while row > 0 {
-            let field = &fields[row - 1];
-            let number = field.name.number();
-            first[number] = row as u8;
-            plain[number] = if field.known.0 == Availability::ALWAYS.0 { field.ty.plain_kinds() } else { 0 };
-            row -= 1;
-        }
-        // Names without a number share its place.
-        plain[0] = 0;
-        FieldTable { first, plain }
-    }
-
-    /// The index of the key's field as a bit, if every release has the field and every value of this kind
-    /// decodes, as is the case for most members. `None` means that the field must be looked up.
-    #[inline]
-    pub fn field_bit_if_plain(&self, key: Key<'_>, kind: ValueKind) -> Option<u64> {
-        let number = key.number()?;
-        let is_easy = self.plain.get(number)? & kind_bit(kind) != 0;
-        let row = self.first.get(number).filter(|_| is_easy)?;
-        1_u64.checked_shl(u32::from(*row).wrapping_sub(1))
-    }
-}
-
-/// The bit for a kind of value.
-const fn kind_bit(kind: ValueKind) -> u8 {
-    1 << kind as u8
 }
 
 impl Ty {
     /// True if every value of this kind decodes as this type, so that it need not be checked.
     #[inline]
     pub fn accepts_any(&self, kind: ValueKind) -> bool {
-        self.plain_kinds() & kind_bit(kind) != 0
-    }
-
-    /// The kinds, as bits, of which every value decodes as this type.
-    const fn plain_kinds(&self) -> u8 {
-        let also = match self {
-            Ty::Raw => u8::MAX,
+        match self {
+            Ty::Raw => true,
             Ty::Str | Ty::Named(_) | Ty::CoreNamed(_) | Ty::Uid | Ty::StringOr(_) => {
-                kind_bit(ValueKind::String)
+                matches!(kind, ValueKind::Null | ValueKind::String)
             }
-            Ty::Bool => kind_bit(ValueKind::Bool),
-            _ => 0,
-        };
-        kind_bit(ValueKind::Null) | also
+            Ty::Bool => matches!(kind, ValueKind::Null | ValueKind::Bool),
+            _ => kind == ValueKind::Null,
+        }
     }
 
     /// The struct that this type is, or that its items or values are; `None` if there is none.

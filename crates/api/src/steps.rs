@@ -6,7 +6,7 @@ use crate::profile::Version;
 use tollgate_document::doc::{Name, Value};
 use tollgate_document::field::Path;
 
-/// A step of a way.
+/// One step of a path through an object, such as a field or all items of a list.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Step {
     /// The member with this name, which has a number because every device of a slice is asked for it.

@@ -42,13 +42,13 @@ pub use status::{
 pub use taint::{Taint, TaintRule, TaintRuleSpec, TaintSelector, Toleration};
 
 use crate::profile::{ApiKind, Version};
-use tollgate_document::doc::{Name, Value};
+use tollgate_document::doc::{Name, Value, ValueKind};
 
 /// A type that reads one value of a document.
 pub trait View<'d>: Copy {
-    /// The view of that value.
+    /// Returns the view of a JSON value.
     fn of(value: Value<'d>) -> Self;
-    /// The JSON behind the view.
+    /// Returns the JSON value that the view reads.
     fn json(self) -> Value<'d>;
 }
 
@@ -96,8 +96,7 @@ macro_rules! view {
     };
     (@field $(#[$d:meta])* $a:ident time $json:literal) => {
         $(#[$d])* pub fn $a(self) -> Option<tollgate_formats::gotime::Timestamp> {
-            let v = $crate::view::view!(@value self $json);
-            (v.kind() == tollgate_document::doc::ValueKind::String).then(|| tollgate_formats::gotime::parse(v.text()).ok()).flatten()
+            $crate::view::time($crate::view::view!(@value self $json))
         }
     };
     (@field $(#[$d:meta])* $a:ident strings $json:literal) => {
@@ -133,6 +132,11 @@ pub fn quantity(value: Value<'_>) -> Option<tollgate_formats::quantity::Quantity
     tollgate_formats::quantity::Quantity::parse(super::conform::quantity_text(value)).ok()
 }
 
+/// The time that a value holds; `None` if it is not a string or not a time.
+pub fn time(value: Value<'_>) -> Option<tollgate_formats::gotime::Timestamp> {
+    (value.kind() == ValueKind::String).then(|| tollgate_formats::gotime::parse(value.text()).ok()).flatten()
+}
+
 /// An object of a kind that Tollgate checks, in its own version.
 #[derive(Clone, Copy, Debug)]
 pub struct Object<'d> {
@@ -146,7 +150,7 @@ pub struct Object<'d> {
     pub written: Value<'d>,
 }
 
-/// The body of an object, by kind.
+/// The contents of an object, as the typed view of its kind.
 #[derive(Clone, Copy, Debug)]
 pub enum Body<'d> {
     /// A ResourceSlice.

@@ -11,7 +11,7 @@ use super::functions;
 use super::issue::Issues;
 use super::names;
 use super::outcome::{CelEnv, Scope};
-use super::overload::{Overload, Style};
+use super::overload::{CallStyle, Overload};
 use super::tree::{Element, ExprKind, Literal, Loop, MapEntry, NodeId, Tree};
 use super::types::Type;
 use super::unify::{Unifier, most_general};
@@ -31,7 +31,7 @@ impl Checked {
         self.types.get(id.index()).and_then(Option::as_ref).unwrap_or(&self.unknown)
     }
 
-    /// True if the node was checked: not if a macro consumed it.
+    /// True if the node has a type: false for nodes that a macro replaced.
     pub(super) fn is_typed(&self, id: NodeId) -> bool {
         self.types.get(id.index()).is_some_and(Option::is_some)
     }
@@ -80,7 +80,7 @@ struct Checker<'t, 'i> {
 }
 
 impl<'t> Checker<'t, '_> {
-    /// Checks a node and everything below it, once, and returns its type.
+    /// Checks a node and everything below it, unless that was done before, and returns its type.
     fn check(&mut self, id: NodeId) -> Type {
         if let Some(Some(known)) = self.types.get(id.index()) {
             return known.clone();
@@ -186,16 +186,16 @@ impl<'t> Checker<'t, '_> {
             return self.check_logic(id, function, args, &found);
         }
         let Some(target) = target else {
-            return self.resolve(id, function, Style::Global, &found);
+            return self.resolve(id, function, CallStyle::Global, &found);
         };
         if let Some(prefix) = self.tree.qualified_name(target) {
             let name = format!("{prefix}.{function}");
             if functions::overloads(&name, self.env).next().is_some() {
-                return self.resolve(id, &name, Style::Global, &found);
+                return self.resolve(id, &name, CallStyle::Global, &found);
             }
         }
         found.insert(0, self.check(target));
-        self.resolve(id, function, Style::Member, &found)
+        self.resolve(id, function, CallStyle::Member, &found)
     }
 
     fn check_optional_select(&mut self, id: NodeId, operand: NodeId, field: NodeId) -> Type {
@@ -226,7 +226,7 @@ impl<'t> Checker<'t, '_> {
 
     /// Finds the overloads that match the argument types `found`, and returns the result type. Reports an
     /// error if there are none.
-    fn resolve(&mut self, id: NodeId, name: &str, style: Style, found: &[Type]) -> Type {
+    fn resolve(&mut self, id: NodeId, name: &str, style: CallStyle, found: &[Type]) -> Type {
         let mut result: Option<Type> = None;
         let mut matching = Vec::new();
         let mut is_declared = false;
@@ -265,11 +265,11 @@ impl<'t> Checker<'t, '_> {
     }
 
     /// The message for a call without a matching overload.
-    fn no_overload(&mut self, name: &str, style: Style, found: &[Type]) -> String {
+    fn no_overload(&mut self, name: &str, style: CallStyle, found: &[Type]) -> String {
         let name = name.strip_prefix('.').unwrap_or(name);
         let shown: Vec<String> = found.iter().map(|found| self.unifier.finish(found).shown()).collect();
         let applied = match (style, shown.split_first()) {
-            (Style::Member, Some((target, args))) => format!("{target}.({})", args.join(", ")),
+            (CallStyle::Member, Some((target, args))) => format!("{target}.({})", args.join(", ")),
             _ => format!("({})", shown.join(", ")),
         };
         format!("found no matching overload for '{name}' applied to '{applied}'")

@@ -13,15 +13,12 @@ mod path;
 
 use super::check::Checked;
 use super::outcome::CelEnv;
-use super::size::Size;
+use super::size::{CREATE_LIST, CREATE_MAP, CREATE_STRUCT, Size};
 use super::tree::{Element, ExprKind, Literal, Loop, MapEntry, NodeId, Tree};
 use super::types::Type;
 use path::Path;
 
 const IDENT_OR_SELECT: u64 = 1;
-const CREATE_LIST: u64 = 10;
-const CREATE_MAP: u64 = 30;
-const CREATE_STRUCT: u64 = 40;
 
 /// The worst-case cost of the whole expression in the server's units.
 pub(super) fn estimate(tree: &Tree, checked: &Checked, env: CelEnv) -> u64 {
@@ -38,18 +35,18 @@ pub(super) fn estimate(tree: &Tree, checked: &Checked, env: CelEnv) -> u64 {
     estimator.cost(tree.root())
 }
 
-/// The sizes of what is inside a list or map.
+/// The sizes of the keys and values, or of the elements, of a map or list.
 #[derive(Clone, Copy)]
-struct Contents {
+struct ContentSizes {
     is_list: bool,
     key: Size,
     value: Size,
 }
 
-impl Contents {
+impl ContentSizes {
     /// Sizes that cover both `self` and `other`.
-    fn union(self, other: Contents) -> Contents {
-        Contents {
+    fn union(self, other: ContentSizes) -> ContentSizes {
+        ContentSizes {
             is_list: self.is_list,
             key: self.key.union(other.key),
             value: self.value.union(other.value),
@@ -58,14 +55,14 @@ impl Contents {
 }
 
 /// A variable of a loop, or its accumulator.
-struct Local<'t> {
+struct LoopVariable<'t> {
     name: &'t str,
     path: Path<'t>,
     size: Option<Size>,
-    contents: Option<Contents>,
+    contents: Option<ContentSizes>,
 }
 
-/// Computes costs; what is known of each node is kept by its number.
+/// Computes worst-case costs. Results are kept by node, so that each node is visited once.
 struct Estimator<'t> {
     tree: &'t Tree,
     checked: &'t Checked,
@@ -73,11 +70,11 @@ struct Estimator<'t> {
     costs: Vec<Option<u64>>,
     paths: Vec<Option<Path<'t>>>,
     sizes: Vec<Option<Size>>,
-    contents: Vec<Option<Contents>>,
-    locals: Vec<Local<'t>>,
+    contents: Vec<Option<ContentSizes>>,
+    locals: Vec<LoopVariable<'t>>,
 }
 
-/// Sets what is known of a node; keeps the earlier value if `value` is `None`.
+/// Stores a fact about a node. Keeps the earlier one if `value` is `None`.
 fn set_known<T>(slots: &mut [Option<T>], id: NodeId, value: Option<T>) {
     if let Some(slot) = slots.get_mut(id.index())
         && value.is_some()
@@ -153,20 +150,20 @@ impl<'t> Estimator<'t> {
             value = Some(value.map_or(size, |value| value.union(size)));
         }
         let value = value.unwrap_or(Size::exactly(0));
-        set_known(&mut self.contents, id, Some(Contents { is_list: true, key: Size::exactly(1), value }));
+        set_known(&mut self.contents, id, Some(ContentSizes { is_list: true, key: Size::exactly(1), value }));
         cost
     }
 
     fn cost_of_map(&mut self, id: NodeId, entries: &[MapEntry]) -> u64 {
         let mut cost = CREATE_MAP;
-        let mut inside: Option<Contents> = None;
+        let mut inside: Option<ContentSizes> = None;
         for entry in entries {
             cost = cost.saturating_add(self.cost(entry.key)).saturating_add(self.cost(entry.value));
             let key = self.size_or_unknown(entry.key);
-            let entry = Contents { is_list: false, key, value: self.size_or_unknown(entry.value) };
+            let entry = ContentSizes { is_list: false, key, value: self.size_or_unknown(entry.value) };
             inside = Some(inside.map_or(entry, |inside| inside.union(entry)));
         }
-        let empty = Contents { is_list: false, key: Size::exactly(0), value: Size::exactly(0) };
+        let empty = ContentSizes { is_list: false, key: Size::exactly(0), value: Size::exactly(0) };
         set_known(&mut self.contents, id, Some(inside.unwrap_or(empty)));
         cost
     }
@@ -211,7 +208,7 @@ impl<'t> Estimator<'t> {
     fn push_accumulator(&mut self, body: &'t Loop) {
         let (path, contents) = (self.path(body.init), self.contents(body.init));
         let size = self.size(body.init);
-        self.locals.push(Local { name: &body.accumulator, path, size, contents });
+        self.locals.push(LoopVariable { name: &body.accumulator, path, size, contents });
     }
 
     /// Adds the one or two variables of a loop over a list or a map.
@@ -222,7 +219,7 @@ impl<'t> Estimator<'t> {
             None => matches!(self.checked.type_of(body.range), Type::List(_)),
         };
         let path = self.path(body.range);
-        let variable = |name: &'t str, step: &'t str, size: Option<Size>| Local {
+        let variable = |name: &'t str, step: &'t str, size: Option<Size>| LoopVariable {
             name,
             path: path.extended(step),
             size,
@@ -244,12 +241,12 @@ impl<'t> Estimator<'t> {
     }
 
     /// The innermost variable with that name; `None` if there is none.
-    fn local(&self, name: &str) -> Option<&Local<'t>> {
+    fn local(&self, name: &str) -> Option<&LoopVariable<'t>> {
         self.locals.iter().rev().find(|local| local.name == name)
     }
 
     /// The variable that a node names; `None` if it is not a variable.
-    fn local_of(&self, id: NodeId) -> Option<&Local<'t>> {
+    fn local_of(&self, id: NodeId) -> Option<&LoopVariable<'t>> {
         match self.tree.kind(id) {
             ExprKind::Ident(name) => self.local(name),
             _ => None,
@@ -294,8 +291,8 @@ impl<'t> Estimator<'t> {
         Some(Size::exactly(size as u64))
     }
 
-    /// The sizes of what is inside a node's list or map; `None` if they are not known.
-    fn contents(&self, id: NodeId) -> Option<Contents> {
+    /// Returns the sizes of the elements or entries of a node's list or map; `None` if they are not known.
+    fn contents(&self, id: NodeId) -> Option<ContentSizes> {
         get_known(&self.contents, id).or_else(|| self.local_of(id).and_then(|local| local.contents))
     }
 

@@ -4,8 +4,8 @@ use super::issue::Issues;
 use super::outcome::CelEnv;
 use super::tree::Tree;
 
-/// The tree that a parser builds, the issues it has found, and the environment it builds it for.
-pub(super) struct Draft<'t> {
+/// The state of a parse: the tree that is built, the issues that were found, and the environment of the expression.
+pub(super) struct ParseState<'t> {
     pub(super) tree: Tree,
     pub(super) issues: Issues<'t>,
     pub(super) env: CelEnv,

@@ -88,14 +88,12 @@ pub const BEHAVIOUR_V1_34: Behaviour = Behaviour {
     sums_change_quantities: true,
     affix_costs_its_own_size: false,
 };
-/// Kubernetes 1.35.
+/// Behaviors of the evaluation in Kubernetes 1.35.
 pub const BEHAVIOUR_V1_35: Behaviour = Behaviour { env: super::V1_35, ..BEHAVIOUR_V1_34 };
-/// Kubernetes 1.36 without the feature DRAListTypeAttributes.
+/// Behaviors of the evaluation in Kubernetes 1.36 without the feature DRAListTypeAttributes.
 pub const BEHAVIOUR_V1_36: Behaviour =
     Behaviour { env: super::V1_36, lists_need_feature: true, ..BEHAVIOUR_V1_35 }.with_list_attributes(false);
-/// Kubernetes 1.36 with the feature DRAListTypeAttributes.
-pub const BEHAVIOUR_V1_36_LISTS: Behaviour = BEHAVIOUR_V1_36.with_list_attributes(true);
-/// Kubernetes 1.37.
+/// Behaviors of the evaluation in Kubernetes 1.37.
 pub const BEHAVIOUR_V1_37: Behaviour = Behaviour {
     env: super::V1_37,
     refuses_list_attributes: false,
@@ -108,7 +106,7 @@ pub const BEHAVIOUR_V1_37: Behaviour = Behaviour {
     affix_costs_its_own_size: true,
 };
 
-/// An expression that can be evaluated.
+/// A compiled device selector, which can be evaluated for devices.
 #[derive(Debug)]
 pub struct Program {
     plan: Plan,
@@ -122,7 +120,7 @@ pub struct Program {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CompileError(pub String);
 
-/// Why an evaluation has no result for a device.
+/// The reason why the evaluation of a selector has no result for a device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EvaluationError {
     /// The evaluation fails. The text is the scheduler's, after `CEL runtime error: `.
@@ -197,7 +195,7 @@ fn compile_here(expression: &str, behaviour: &Behaviour, is_deep: bool) -> Resul
     if let Some(detail) = outcome::wrong_type(checked.type_of(tree.root()), Target::Selector, env) {
         return Err(CompileError(detail));
     }
-    if let Some(detail) = fold::failure(&tree, &checked, env) {
+    if let Some(detail) = fold::program_failure(&tree, &checked, env) {
         return Err(CompileError(detail));
     }
     let plan = planner::plan(&tree, &checked, behaviour);

@@ -28,7 +28,7 @@ pub enum Selected<S> {
 }
 
 /// Every selection of a field that does not exist. `variable` returns the schema of a variable, if there is one.
-pub(super) fn undefined<S: Schema>(tree: &Tree, variable: &dyn Fn(&str) -> Option<S>) -> Vec<Fault> {
+pub(super) fn undefined_fields<S: Schema>(tree: &Tree, variable: &dyn Fn(&str) -> Option<S>) -> Vec<Fault> {
     let mut walker = Walker { tree, variable, locals: Vec::new(), faults: Vec::new() };
     walker.visit(tree.root());
     walker.faults.sort_by_key(|fault| fault.at);

@@ -38,7 +38,7 @@ struct Issue {
     message: String,
 }
 
-/// The issues of one expression.
+/// The errors that were found in one expression, in cel-go's words.
 pub(super) struct Issues<'t> {
     source: &'t str,
     list: Vec<Issue>,

@@ -123,7 +123,7 @@ fn check_here(expression: &str, target: Target, env: CelEnv, max_detail: usize) 
     if let Some(detail) = outcome::wrong_type(checked.type_of(tree.root()), target, env) {
         return Outcome::WrongType(detail);
     }
-    if let Some(detail) = fold::failure(&tree, &checked, env) {
+    if let Some(detail) = fold::program_failure(&tree, &checked, env) {
         return Outcome::ProgramError(detail);
     }
     let cost = cost::estimate(&tree, &checked, env);
@@ -158,14 +158,14 @@ impl Expression {
         let typed = check_types(text, *env).map_err(Issues::faults)?;
         let (tree, checked) = typed.ok_or_else(|| whole(TYPES_TOO_LARGE.to_owned()))?;
         let result = checked.type_of(tree.root());
-        let failure =
-            outcome::wrong_type(result, target, *env).or_else(|| fold::failure(&tree, &checked, *env));
+        let failure = outcome::wrong_type(result, target, *env)
+            .or_else(|| fold::program_failure(&tree, &checked, *env));
         let has_unknown_type = result.is_dyn_or_error();
         failure.map_or(Ok(Expression { tree, has_unknown_type }), |message| Err(whole(message)))
     }
 
     /// Selections of fields that do not exist; `variable` returns the schema of a variable, if there is one.
     pub fn undefined_fields<S: Schema>(&self, variable: &dyn Fn(&str) -> Option<S>) -> Vec<Fault> {
-        fields::undefined(&self.tree, variable)
+        fields::undefined_fields(&self.tree, variable)
     }
 }

@@ -5,16 +5,17 @@
 //! differs in any of these is an ordinary call and fails later for want of a declaration. The
 //! expansions have the server's shape, because cost is counted on them.
 
-use super::draft::Draft;
+use super::draft::ParseState;
 use super::tree::{Element, ExprKind, Literal, Loop, NodeId};
 
 /// The name of the accumulator of a loop. It cannot be written in an expression, so it collides with no variable.
 const ACCUMULATOR: &str = "@result";
 /// The former name of the accumulator, which no variable of a loop may have.
 const OLD_ACCUMULATOR: &str = "__result__";
-const UNUSED: &str = "#unused";
+const UNUSED_VARIABLE: &str = "#unused";
 const SORT_INPUT: &str = "@__sortBy_input__";
-/// From this number of nodes on, a tree shares parts instead of copying them.
+/// Number of nodes from which on a tree shares subtrees instead of copying them, so that nested macros cannot grow
+/// it exponentially.
 const MAX_COPIED: usize = 10_000;
 
 /// The size of an expression for estimating the time to check it: its length in bytes, doubled for each
@@ -31,7 +32,7 @@ pub fn weight(expression: &str) -> usize {
 
 /// Expands a call that is a macro; returns the node that replaces it, or `None` if it is not a macro.
 pub(super) fn expand(
-    cx: &mut Draft<'_>,
+    cx: &mut ParseState<'_>,
     at: usize,
     function: &str,
     target: Option<NodeId>,
@@ -101,12 +102,12 @@ fn filter_and_transform(args: &[NodeId]) -> Option<(Option<NodeId>, NodeId)> {
 /// A macro that is used incorrectly. The error was reported at this node, which represents the call.
 struct Misused(NodeId);
 
-/// The variables of a loop.
+/// The names of the variables of a loop: one, or two for `all(i, v, …)` and the like.
 type Names = Result<(String, Option<String>), Misused>;
 
-/// Adds the nodes of one expansion, all at the position of the macro.
+/// Adds the nodes that replace one macro call, all at the position of the macro.
 struct Builder<'c, 't> {
-    cx: &'c mut Draft<'t>,
+    cx: &'c mut ParseState<'t>,
     at: usize,
 }
 
@@ -116,7 +117,7 @@ impl Builder<'_, '_> {
         self.cx.tree.add(self.at, kind)
     }
 
-    /// Adds a literal.
+    /// Adds a literal at the position of the macro.
     fn add_literal(&mut self, literal: Literal) -> NodeId {
         self.add(ExprKind::Literal(literal))
     }
@@ -125,7 +126,7 @@ impl Builder<'_, '_> {
         self.add(ExprKind::Ident(name.to_owned()))
     }
 
-    /// Adds a call `function(args)`.
+    /// Adds a call `function(args)` at the position of the macro.
     fn add_call(&mut self, function: &str, args: &[NodeId]) -> NodeId {
         self.add(ExprKind::Call { function: function.to_owned(), target: None, args: args.to_vec() })
     }
@@ -318,7 +319,7 @@ impl Builder<'_, '_> {
         let range = self.add_list(&[]);
         let condition = self.add_literal(Literal::Bool(false));
         let step = self.add_ident(&name);
-        let variable = UNUSED.to_owned();
+        let variable = UNUSED_VARIABLE.to_owned();
         self.add(ExprKind::Loop(Box::new(Loop {
             range,
             variable,

@@ -18,7 +18,7 @@ pub enum Scope {
 }
 
 impl Scope {
-    /// The names of the variables.
+    /// Returns the names of the variables that expressions can use.
     pub fn variables(self) -> &'static [&'static str] {
         match self {
             Scope::Device => &["device"],
@@ -60,7 +60,7 @@ pub struct CelEnv {
     pub mixed_literals: bool,
 }
 
-/// Kubernetes 1.33.
+/// The CEL environment of Kubernetes 1.33.
 pub const V1_33: CelEnv = CelEnv {
     scope: Scope::Device,
     list_attributes: false,
@@ -76,13 +76,13 @@ pub const V1_33: CelEnv = CelEnv {
     includes_is_traversal: false,
     mixed_literals: false,
 };
-/// Kubernetes 1.34.
+/// The CEL environment of Kubernetes 1.34.
 pub const V1_34: CelEnv = CelEnv { allow_multiple_allocations: true, semver_normalize: true, ..V1_33 };
-/// Kubernetes 1.35.
+/// The CEL environment of Kubernetes 1.35.
 pub const V1_35: CelEnv = CelEnv { ext_lists: true, ..V1_34 };
-/// Kubernetes 1.36.
+/// The CEL environment of Kubernetes 1.36.
 pub const V1_36: CelEnv = CelEnv { list_attributes: true, includes: true, ..V1_35 };
-/// Kubernetes 1.37.
+/// The CEL environment of Kubernetes 1.37.
 pub const V1_37: CelEnv = CelEnv {
     scoped_names: true,
     duration_of_int: false,
@@ -113,7 +113,7 @@ pub enum Target {
     Message,
 }
 
-/// The result of checking an expression, as the API server would report it.
+/// The result of checking an expression, with the API server's message if it is invalid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// The expression compiles, has the right type, and its worst-case cost is within the limit.
@@ -148,16 +148,18 @@ pub(super) fn wrong_type(result: &Type, target: Target, env: CelEnv) -> Option<S
                 result.declared()
             )
         }),
-        Target::Condition => is_known_other(result, &Type::Bool).then(|| "must evaluate to bool".to_owned()),
+        Target::Condition => {
+            is_certainly_other_type(result, &Type::Bool).then(|| "must evaluate to bool".to_owned())
+        }
         Target::Message => {
-            is_known_other(result, &Type::String).then(|| "must evaluate to string".to_owned())
+            is_certainly_other_type(result, &Type::String).then(|| "must evaluate to string".to_owned())
         }
     }
 }
 
 /// True if the type is known and is not the wanted one. A server rejects unknown types as well, which may
 /// turn out to be right.
-fn is_known_other(result: &Type, wanted: &Type) -> bool {
+fn is_certainly_other_type(result: &Type, wanted: &Type) -> bool {
     !result.is_dyn_or_error() && result != wanted
 }
 

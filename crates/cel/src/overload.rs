@@ -8,7 +8,7 @@ use super::outcome::{CelEnv, Scope};
 use super::types::Type;
 use super::unify::Unifier;
 
-/// A type in a declaration.
+/// The type of a parameter or result in the declaration of a function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Decl {
     Dyn,
@@ -32,13 +32,13 @@ pub(super) enum Decl {
 
 /// The call syntax of a function: as a method, globally, or as an operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Style {
+pub(super) enum CallStyle {
     Global,
     /// Called on its first parameter.
     Member,
 }
 
-/// The environments that declare a function.
+/// The library or option of an environment that declares a function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Since {
     Always,
@@ -53,7 +53,7 @@ pub(super) enum Since {
 }
 
 impl Since {
-    /// True if the environment declares such functions.
+    /// True if the environment declares functions of this library or option.
     fn is_in(self, env: CelEnv) -> bool {
         match self {
             Since::Always => true,
@@ -72,7 +72,7 @@ impl Since {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Overload {
     pub(super) name: &'static str,
-    pub(super) style: Style,
+    pub(super) style: CallStyle,
     pub(super) params: &'static [Decl],
     pub(super) result: Decl,
     since: Since,
@@ -80,12 +80,12 @@ pub(super) struct Overload {
 
 /// A function called as `name(…)`.
 pub(super) const fn global(name: &'static str, params: &'static [Decl], result: Decl) -> Overload {
-    Overload { name, style: Style::Global, params, result, since: Since::Always }
+    Overload { name, style: CallStyle::Global, params, result, since: Since::Always }
 }
 
 /// A function called as `x.name(…)`; `x` is the first parameter.
 pub(super) const fn member(name: &'static str, params: &'static [Decl], result: Decl) -> Overload {
-    Overload { name, style: Style::Member, params, result, since: Since::Always }
+    Overload { name, style: CallStyle::Member, params, result, since: Since::Always }
 }
 
 impl Overload {
@@ -94,12 +94,12 @@ impl Overload {
         Overload { since, ..self }
     }
 
-    /// True if it is called on its first parameter.
+    /// True if the function is called as a method, `x.name(…)`.
     pub(super) fn is_member(&self) -> bool {
-        self.style == Style::Member
+        self.style == CallStyle::Member
     }
 
-    /// True if the environment declares it.
+    /// True if the environment declares this overload.
     pub(super) fn is_declared(&self, env: CelEnv) -> bool {
         self.since.is_in(env)
     }

@@ -79,7 +79,7 @@ fn parse_whole(pattern: &str) -> Result<Parser<'_>, PatternError> {
     if parser.outer.is_empty() { Ok(parser) } else { error("missing closing )", pattern) }
 }
 
-/// Reads a pattern from its start.
+/// Reads a pattern in Go's syntax from left to right, checks it, and translates it for the `regex` crate.
 struct Parser<'p> {
     whole: &'p str,
     rest: &'p str,
@@ -175,7 +175,7 @@ impl<'p> Parser<'p> {
         Ok(())
     }
 
-    /// Opens a group.
+    /// Opens a group; `is_capture` is true for `(…)`.
     fn open(&mut self, is_capture: bool) {
         let outer = std::mem::replace(&mut self.group, Group::new(is_capture));
         self.outer.push((outer, self.folds));
@@ -217,11 +217,11 @@ impl<'p> Parser<'p> {
         before: &'p str,
         last_repeat: Option<&'p str>,
         low: Option<u64>,
-        high: Bound,
+        high: RepeatBound,
     ) -> Result<(), PatternError> {
         let (low, high) = match (low, high) {
-            (Some(low), Bound::None) if low <= MAX_REPEAT => (low, None),
-            (Some(low), Bound::At(high)) if low <= high && high <= MAX_REPEAT => (low, Some(high)),
+            (Some(low), RepeatBound::None) if low <= MAX_REPEAT => (low, None),
+            (Some(low), RepeatBound::At(high)) if low <= high && high <= MAX_REPEAT => (low, Some(high)),
             _ => return error("invalid repeat count", between(before, self.rest)),
         };
         let node = self.repeat(before, last_repeat, |node| node.repeated(low, high))?;
@@ -306,7 +306,7 @@ impl<'p> Parser<'p> {
 }
 
 /// The upper count of a repetition.
-enum Bound {
+enum RepeatBound {
     At(u64),
     /// No upper bound, as in `{2,}`.
     None,
@@ -315,18 +315,18 @@ enum Bound {
 
 /// The counts of a repetition `{2}`, `{2,}` or `{2,5}` at the start of a text, and what follows it; `None` for anything
 /// else, which is literal. A count too large for an integer is `None` or `TooLarge`.
-fn read_counts(text: &str) -> Option<(Option<u64>, Bound, &str)> {
+fn read_counts(text: &str) -> Option<(Option<u64>, RepeatBound, &str)> {
     let (low, rest) = read_count(text.get(1..)?)?;
     if let Some(rest) = rest.strip_prefix('}') {
-        let high = low.map_or(Bound::TooLarge, Bound::At);
+        let high = low.map_or(RepeatBound::TooLarge, RepeatBound::At);
         return Some((low, high, rest));
     }
     let rest = rest.strip_prefix(',')?;
     if let Some(rest) = rest.strip_prefix('}') {
-        return Some((low, Bound::None, rest));
+        return Some((low, RepeatBound::None, rest));
     }
     let (high, rest) = read_count(rest)?;
-    Some((low, high.map_or(Bound::TooLarge, Bound::At), rest.strip_prefix('}')?))
+    Some((low, high.map_or(RepeatBound::TooLarge, RepeatBound::At), rest.strip_prefix('}')?))
 }
 
 /// The number at the start of a text and what follows it; `None` if there is none. Its value is `None` if it is too

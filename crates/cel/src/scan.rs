@@ -15,7 +15,7 @@ const MAX_BYTES: usize = 10_240;
 const FLAT_WEIGHT: u32 = 48;
 const FLAT_BYTES: usize = 4_096;
 
-/// How an expression can be parsed safely.
+/// Whether an expression can be parsed on any thread, requires a large stack, or is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Shape {
     /// Shallow enough to be parsed on any thread.
@@ -30,7 +30,7 @@ pub(super) enum Shape {
 
 /// Lengths of the operator chains inside one pair of brackets.
 #[derive(Default, Clone, Copy)]
-struct Level {
+struct ChainLengths {
     additive: u32,
     multiplicative: u32,
     relation: u32,
@@ -38,7 +38,7 @@ struct Level {
     ternary: u32,
 }
 
-impl Level {
+impl ChainLengths {
     /// The length of the longest chain, without conditionals.
     fn longest(self) -> u32 {
         self.additive.max(self.multiplicative).max(self.relation).max(self.postfix)
@@ -49,17 +49,17 @@ impl Level {
         1 + self.additive + self.multiplicative + self.relation + self.postfix + self.ternary
     }
 
-    /// Ends a relation, after `&&`, `||`, `?` or `:`.
-    fn end_relation(&mut self) {
-        *self = Level { ternary: self.ternary, ..Level::default() };
+    /// Starts all chains anew, except conditionals: a relation ended before `&&`, `||`, `?` or `:`.
+    fn reset_chains(&mut self) {
+        *self = ChainLengths { ternary: self.ternary, ..ChainLengths::default() };
     }
 }
 
 /// Counts the nesting and the chains of an expression.
 struct Scanner {
-    outer: Vec<Level>,
+    outer: Vec<ChainLengths>,
     outer_weight: u32,
-    level: Level,
+    level: ChainLengths,
     heaviest: u32,
     after_operand: bool,
     refused: Option<&'static str>,
@@ -73,7 +73,7 @@ pub(super) fn scan(text: &str) -> Shape {
     let mut scanner = Scanner {
         outer: Vec::new(),
         outer_weight: 0,
-        level: Level::default(),
+        level: ChainLengths::default(),
         heaviest: 0,
         after_operand: false,
         refused: None,
@@ -90,7 +90,7 @@ pub(super) fn scan(text: &str) -> Shape {
 }
 
 impl Scanner {
-    /// Reads one token and returns the rest.
+    /// Reads one token, counts it, and returns the text that follows it.
     fn take<'t>(&mut self, first: u8, tail: &'t [u8], rest: &'t [u8]) -> &'t [u8] {
         match first {
             b'a'..=b'z' | b'A'..=b'Z' | b'_' => return self.take_word(rest),
@@ -106,7 +106,7 @@ impl Scanner {
             b'(' | b'[' | b'{' => self.open(first),
             b')' | b']' | b'}' => self.close(),
             b',' => {
-                self.level = Level::default();
+                self.level = ChainLengths::default();
                 self.after_operand = false;
             }
             b'.' => {
@@ -136,12 +136,12 @@ impl Scanner {
                 return tail.strip_prefix(b"=").unwrap_or(tail);
             }
             b'?' if self.after_operand => {
-                self.level.end_relation();
+                self.level.reset_chains();
                 self.level.ternary += 1;
                 self.after_operand = false;
             }
             b'&' | b'|' | b':' => {
-                self.level.end_relation();
+                self.level.reset_chains();
                 self.after_operand = false;
             }
             _ => {}
@@ -177,10 +177,10 @@ impl Scanner {
         self.after_operand = true;
     }
 
-    /// Counts a relational operator.
+    /// Counts a relational operator, which starts a new chain of `+` and `*`.
     fn count_relation(&mut self) {
-        let Level { relation, ternary, .. } = self.level;
-        self.level = Level { relation: relation + 1, ternary, ..Level::default() };
+        let ChainLengths { relation, ternary, .. } = self.level;
+        self.level = ChainLengths { relation: relation + 1, ternary, ..ChainLengths::default() };
         self.after_operand = false;
     }
 
@@ -193,7 +193,7 @@ impl Scanner {
         }
         self.outer_weight += self.level.weight();
         self.outer.push(self.level);
-        self.level = Level::default();
+        self.level = ChainLengths::default();
         self.after_operand = false;
         if self.outer.len() > MAX_DEPTH as usize {
             self.refused = Some("expression recursion limit exceeded: 250");

@@ -14,21 +14,24 @@ pub(super) struct Size {
 pub(super) const PER_CHARACTER: f64 = 0.1;
 /// Cost of one character of a regular expression: a quarter. cel-go `RegexStringLengthCostFactor`
 pub(super) const PER_PATTERN_CHARACTER: f64 = 0.25;
+/// Cost of making a list, whatever is in it.
+pub(super) const CREATE_LIST: u64 = 10;
+/// Cost of making a map.
+pub(super) const CREATE_MAP: u64 = 30;
+/// Cost of making a message.
+pub(super) const CREATE_STRUCT: u64 = 40;
 /// Cost of reading one character and writing another.
 pub(super) const PER_COPIED_CHARACTER: f64 = 2.0 * PER_CHARACTER;
-
-const TWO_TO_64: f64 = 18_446_744_073_709_551_616.0;
 
 /// An amount times a factor, rounded up. cel-go `multiplyByCostFactor`
 #[allow(
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
-    reason = "the server computes in float64, and what is cast back is known to fit"
+    reason = "the server computes in float64, and a cast back ends at the largest number"
 )]
 pub(super) fn scaled(amount: u64, factor: f64) -> u64 {
-    let product = (amount as f64 * factor).ceil();
-    if product >= TWO_TO_64 { u64::MAX } else { product as u64 }
+    (amount as f64 * factor).ceil() as u64
 }
 
 impl Size {
@@ -50,7 +53,7 @@ impl Size {
         Size { min: self.min.saturating_mul(other.min), max: self.max.saturating_mul(other.max) }
     }
 
-    /// A size that covers both.
+    /// Returns a size range that covers both ranges.
     pub(super) fn union(self, other: Size) -> Size {
         Size { min: self.min.min(other.min), max: self.max.max(other.max) }
     }

@@ -14,7 +14,7 @@ mod token;
 mod tree;
 mod visit;
 
-use super::draft::Draft;
+use super::draft::ParseState;
 use super::issue::Issues;
 use super::outcome::CelEnv;
 use super::tree::Tree;
@@ -28,10 +28,10 @@ pub(super) fn parse(text: &str, env: CelEnv) -> Result<Tree, Issues<'_>> {
     let Parser { nodes, issues, .. } = parser;
     // Without a root a limit ended the parse, and has been reported.
     let Some(root) = root else { return Err(issues) };
-    let draft = Draft { tree: Tree::default(), issues, env };
+    let draft = ParseState { tree: Tree::default(), issues, env };
     let mut visitor = Visitor { text, nodes: &nodes, draft, depth: 0 };
     // What ends the visit early has been reported.
     let _ = visitor.visit(Some(root));
-    let Draft { tree, issues, .. } = visitor.draft;
+    let ParseState { tree, issues, .. } = visitor.draft;
     if issues.is_empty() { Ok(tree) } else { Err(issues) }
 }

@@ -21,7 +21,7 @@ pub(super) const OPTIONAL: &str = "optional_type";
 pub(super) const A: Type = Type::Param(u32::MAX - 1);
 pub(super) const B: Type = Type::Param(u32::MAX);
 
-/// A type as the checker sees it.
+/// The type of an expression or value, for type checking.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Type {
     /// The type of a node with an error, which is compatible with every type.

@@ -11,9 +11,9 @@ use std::rc::Rc;
 use super::types::Type;
 
 /// Maximum number of unification steps for one expression. Real selectors need some thousands.
-const FUEL: u32 = 500_000;
+const MAX_UNIFICATION_STEPS: u32 = 500_000;
 
-/// The type parameters of one expression and what they are bound to.
+/// The type parameters of one expression, and the types that they are bound to.
 pub(super) struct Unifier {
     bindings: Vec<Option<Type>>,
     /// Bindings to restore if the current attempt fails.
@@ -23,7 +23,7 @@ pub(super) struct Unifier {
 
 impl Unifier {
     pub(super) fn new() -> Self {
-        Unifier { bindings: Vec::new(), trail: Vec::new(), fuel: FUEL }
+        Unifier { bindings: Vec::new(), trail: Vec::new(), fuel: MAX_UNIFICATION_STEPS }
     }
 
     /// True if the step limit is reached, so that results are no longer reliable.
@@ -84,7 +84,7 @@ impl Unifier {
         self.bindings.get(id as usize).and_then(Option::as_ref)
     }
 
-    /// Binds a parameter, and remembers what to restore.
+    /// Binds a parameter to a type, and remembers the earlier binding so that the attempt can be reverted.
     fn bind(&mut self, id: u32, bound: Type) {
         if let Some(slot) = self.bindings.get_mut(id as usize) {
             let old = slot.replace(bound);
@@ -92,7 +92,7 @@ impl Unifier {
         }
     }
 
-    /// [`Self::is_assignable`] within an attempt.
+    /// Calls [`Self::is_assignable`], and reverts its bindings if it returns false.
     fn assignable(&mut self, from: &Type, to: &Type) -> bool {
         if self.burn_fuel() {
             return true;

@@ -3,7 +3,7 @@
 //! The one list: the ClusterRoles of the manifests and of the chart are compared with it, and the API server double of the
 //! tests refuses whatever is not in it. A new request gets a row here first.
 
-/// A kind of request, and what enables it.
+/// A kind of request that Tollgate sends to an API server, and the flag or command that needs it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ApiCall {
     /// What enables it.
@@ -14,7 +14,7 @@ pub struct ApiCall {
     pub verbs: &'static [&'static str],
 }
 
-/// What enables a request.
+/// The flag or command that needs a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum NeededBy {
     /// `--register`.
@@ -39,7 +39,7 @@ pub enum NeededBy {
     DrainForce,
 }
 
-/// What is requested.
+/// The resource or path that is requested.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CallTarget {
     /// Objects of an API group.
@@ -58,7 +58,7 @@ pub enum CallTarget {
     PublicUrl(&'static str),
 }
 
-/// Which objects of a resource are requested.
+/// Which objects of a resource are requested: all, or those with certain names.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ObjectNames {
     /// All of them.

@@ -27,13 +27,13 @@ use super::token_file::TokenFile;
 use super::watch_lines::WatchLines;
 use tollgate_document::doc;
 
-/// Bytes that are kept of a response or line that is too long: its beginning, which says which object it is.
-pub(super) const HEAD: usize = 16 << 10;
+/// Number of bytes that are kept of a response or line that is too long: its beginning names the object.
+pub(super) const KEPT_HEAD_BYTES: usize = 16 << 10;
 
 /// Media type of full objects.
 pub(super) const FULL_OBJECTS: &str = "application/json";
 
-/// Why a request failed.
+/// The reason why a request to the API server failed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ApiError {
     /// The API server responded with an error status.
@@ -87,15 +87,15 @@ impl std::error::Error for ApiError {}
 
 /// Largest response that is read line by line; the metrics of an API server have a few MiB.
 const MAX_LINES: usize = 64 << 20;
-/// Longest line of it.
-const MAX_METRIC_LINE: usize = 1 << 20;
+/// Maximum length in bytes of a line of `/metrics`.
+const MAX_METRIC_LINE_BYTES: usize = 1 << 20;
 
 /// Largest response to one object, and text of a refusal.
 const MAX_RESPONSE: usize = 32 << 20;
 /// By this the audit log of an API server knows the requests of Tollgate.
 const USER_AGENT: &str = concat!("tollgate/", env!("CARGO_PKG_VERSION"));
 
-/// Which API server to connect to.
+/// Which API server to connect to: a kubeconfig, a context, or the cluster of this pod.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Target<'t> {
     /// A kubeconfig; without it `KUBECONFIG`, `~/.kube/config`, or the service account of the pod.
@@ -122,7 +122,7 @@ impl std::fmt::Display for Endpoint {
     }
 }
 
-/// A client of an API server.
+/// Sends requests to one API server, with its credentials and timeouts.
 #[derive(Clone)]
 pub(super) struct ApiClient {
     client: kube::Client,
@@ -136,7 +136,7 @@ pub(super) struct ApiClient {
     large: Arc<Semaphore>,
 }
 
-/// A page of a list.
+/// The text of one page of a list, and the permit to keep it in memory.
 pub(super) struct Page {
     pub(super) text: String,
     /// `None` only if the client has ended.
@@ -183,36 +183,39 @@ impl ApiClient {
         Ok(ApiClient { client, token, plugin, timing, endpoint, large })
     }
 
-    /// The same client with other timeouts.
+    /// Returns the same client with other timeouts.
     pub(super) fn with_timing(&self, timing: Timing) -> ApiClient {
         ApiClient { timing, ..self.clone() }
     }
 
     /// Gets the object or list at a path.
     pub(super) async fn get(&self, path: &str, accept: &str) -> Result<String, ApiError> {
-        self.send_and_read(build_request(Method::GET, path, accept, Body::empty())?).await
+        self.get_object(path, accept, MAX_RESPONSE).await
     }
 
-    /// Gets what is at a path, up to `limit` bytes; returns the response even if its status is an error.
+    /// Gets the object at a path; `None` if there is none.
+    pub(super) async fn find(&self, path: &str) -> Result<Option<String>, ApiError> {
+        match self.get(path, FULL_OBJECTS).await {
+            Err(error) if error.code() == 404 => Ok(None),
+            answer => answer.map(Some),
+        }
+    }
+
+    /// Gets the resource at a path, up to `limit` bytes. Returns the response even if its status is an error.
     pub(super) async fn get_any(
         &self,
         path: &str,
         accept: &str,
         limit: usize,
     ) -> Result<Response<String>, ApiError> {
-        self.send_and_read_any(build_request(Method::GET, path, accept, Body::empty())?, limit).await
+        self.send_and_read_any(build_request(Method::GET, path, accept, None)?, limit).await
     }
 
     /// Gets a page of a list; an error if it has more than `limit` bytes.
     pub(super) async fn get_page(&self, path: &str, accept: &str, limit: usize) -> Result<Page, ApiError> {
         let permit = self.large.clone().acquire_owned().await.ok();
-        let response = self.get_any(path, accept, limit).await?;
-        let (code, text) = (response.status(), response.into_body());
-        if code.is_success() {
-            Ok(Page { text, _permit: permit })
-        } else {
-            Err(status_error(code.as_u16(), &text))
-        }
+        let text = self.get_object(path, accept, limit).await?;
+        Ok(Page { text, _permit: permit })
     }
 
     /// Gets one object; an error if it has more than `limit` bytes.
@@ -222,9 +225,7 @@ impl ApiClient {
         accept: &str,
         limit: usize,
     ) -> Result<String, ApiError> {
-        let response = self.get_any(path, accept, limit).await?;
-        let (code, text) = (response.status(), response.into_body());
-        if code.is_success() { Ok(text) } else { Err(status_error(code.as_u16(), &text)) }
+        self.send_and_read(build_request(Method::GET, path, accept, None)?, limit).await
     }
 
     /// Sends a request with an object, or without one; returns the response even if its status is an error.
@@ -234,11 +235,8 @@ impl ApiClient {
         path: &str,
         object: Option<String>,
     ) -> Result<Response<String>, ApiError> {
-        let body = object.map_or_else(Body::empty, |object| Body::from(object.into_bytes()));
-        let mut request = build_request(method, path, FULL_OBJECTS, body)?;
-        let media_type = http::HeaderValue::from_static(FULL_OBJECTS);
-        request.headers_mut().insert(http::header::CONTENT_TYPE, media_type);
-        self.send_and_read_any(request, MAX_RESPONSE).await
+        let content = object.map(|object| (FULL_OBJECTS, object));
+        self.send_and_read_any(build_request(method, path, FULL_OBJECTS, content)?, MAX_RESPONSE).await
     }
 
     /// Adds the `Authorization` header to a request, if there is a token file or an exec plugin.
@@ -262,7 +260,7 @@ impl ApiClient {
         let response = self.client.send(self.add_token(request).await?).await;
         let response = response.map_err(|error| ApiError::Unreachable(error_chain(&error)))?;
         if let Some(plugin) = self.plugin.as_ref().filter(|_| response.status().as_u16() == 401) {
-            plugin.refuse().await;
+            plugin.mark_refused().await;
         }
         Ok(response)
     }
@@ -278,36 +276,43 @@ impl ApiClient {
             let (head, body) = response.into_parts();
             Ok(Response::from_parts(head, read_at_most(body, limit).await?))
         };
-        let timed_out =
-            || ApiError::Unreachable(format!("no response within {:?}", self.timing.request_timeout));
-        tokio::time::timeout(self.timing.request_timeout, work).await.map_err(|_elapsed| timed_out())?
+        self.within_timeout(work).await
+    }
+
+    /// Waits as long as a request may take. After that the work is dropped, so that a late request has no effect.
+    async fn within_timeout<T>(
+        &self,
+        work: impl Future<Output = Result<T, ApiError>>,
+    ) -> Result<T, ApiError> {
+        let timeout = self.timing.request_timeout;
+        let timed_out = |_elapsed| ApiError::Unreachable(format!("no response within {timeout:?}"));
+        tokio::time::timeout(timeout, work).await.map_err(timed_out)?
     }
 
     /// Sends a server-side apply, which takes over fields that other managers own; returns the stored object.
     pub(super) async fn apply(&self, path: &str, manager: &str, object: String) -> Result<String, ApiError> {
         let path = format!("{path}?fieldManager={manager}&force=true");
-        let mut request = build_request(Method::PATCH, &path, FULL_OBJECTS, Body::from(object.into_bytes()))?;
-        let media_type = http::HeaderValue::from_static("application/apply-patch+yaml");
-        request.headers_mut().insert(http::header::CONTENT_TYPE, media_type);
-        self.send_and_read(request).await
+        self.patch(&path, "application/apply-patch+yaml", object).await
     }
 
     /// Sends a JSON merge patch; returns the stored object.
     pub(super) async fn merge(&self, path: &str, manager: &str, patch: String) -> Result<String, ApiError> {
         let path = format!("{path}?fieldManager={manager}");
-        let mut request = build_request(Method::PATCH, &path, FULL_OBJECTS, Body::from(patch.into_bytes()))?;
-        let media_type = http::HeaderValue::from_static("application/merge-patch+json");
-        request.headers_mut().insert(http::header::CONTENT_TYPE, media_type);
-        self.send_and_read(request).await
+        self.patch(&path, "application/merge-patch+json", patch).await
+    }
+
+    async fn patch(&self, path: &str, media_type: &'static str, patch: String) -> Result<String, ApiError> {
+        let request = build_request(Method::PATCH, path, FULL_OBJECTS, Some((media_type, patch)))?;
+        self.send_and_read(request, MAX_RESPONSE).await
     }
 
     /// Opens a watch, which is read line by line.
     pub(super) async fn watch(&self, path: &str, accept: &str) -> Result<WatchLines, ApiError> {
-        let response = self.send(build_request(Method::GET, path, accept, Body::empty())?).await?;
+        let response = self.send(build_request(Method::GET, path, accept, None)?).await?;
         Ok(WatchLines::new(response.into_body(), self.large.clone()))
     }
 
-    /// Reads a response of any size line by line, until `read` has what it wants. No line is kept.
+    /// Reads a response of any size line by line, until `read` says that it has enough. Only one line is in memory.
     pub(super) async fn read_lines(
         &self,
         path: &str,
@@ -315,8 +320,7 @@ impl ApiClient {
         mut read: impl FnMut(&[u8]) -> ControlFlow<()>,
     ) -> Result<(), ApiError> {
         let work = async {
-            let mut body =
-                self.send(build_request(Method::GET, path, accept, Body::empty())?).await?.into_body();
+            let mut body = self.send(build_request(Method::GET, path, accept, None)?).await?.into_body();
             let (mut rest, mut size) = (Vec::new(), 0_usize);
             while let Some(frame) = poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await {
                 let frame = frame.map_err(|error| ApiError::Unreachable(error_chain(&error)))?;
@@ -333,48 +337,34 @@ impl ApiClient {
                     }
                     rest.drain(..=end);
                 }
-                if rest.len() > MAX_METRIC_LINE {
+                if rest.len() > MAX_METRIC_LINE_BYTES {
                     return Err(ApiError::Unreachable(format!(
-                        "{path} has a line of more than {MAX_METRIC_LINE} bytes"
+                        "{path} has a line of more than {MAX_METRIC_LINE_BYTES} bytes"
                     )));
                 }
             }
             let _ = read(&rest);
             Ok(())
         };
-        let timed_out =
-            || ApiError::Unreachable(format!("no response within {:?}", self.timing.request_timeout));
-        tokio::time::timeout(self.timing.request_timeout, work).await.map_err(|_elapsed| timed_out())?
+        self.within_timeout(work).await
     }
 
-    /// Sends a request and reads its body; an error status is an error.
-    async fn send_and_read(&self, request: Request<Body>) -> Result<String, ApiError> {
-        let work = async { read_at_most(self.send(request).await?.into_body(), MAX_RESPONSE).await };
-        let timed_out =
-            || ApiError::Unreachable(format!("no response within {:?}", self.timing.request_timeout));
-        // After the timeout the request is dropped, so that a late one has no effect.
-        tokio::time::timeout(self.timing.request_timeout, work).await.map_err(|_elapsed| timed_out())?
+    /// Sends a request and reads up to `limit` bytes of the body; an error status is an error.
+    async fn send_and_read(&self, request: Request<Body>, limit: usize) -> Result<String, ApiError> {
+        let response = self.send_and_read_any(request, limit).await?;
+        let (code, text) = (response.status(), response.into_body());
+        if code.is_success() { Ok(text) } else { Err(status_error(code.as_u16(), &text)) }
     }
 
     /// Sends a request; an error status is an error, with the message of the API server. The body is not read yet.
     async fn send(&self, request: Request<Body>) -> Result<Response<Body>, ApiError> {
-        let work = self.send_authorized(request);
-        let timed_out =
-            || ApiError::Unreachable(format!("no response within {:?}", self.timing.request_timeout));
-        let answered =
-            tokio::time::timeout(self.timing.request_timeout, work).await.map_err(|_elapsed| timed_out())?;
-        let response = answered?;
+        let response = self.within_timeout(self.send_authorized(request)).await?;
         if response.status().is_success() {
             return Ok(response);
         }
         let code = response.status().as_u16();
-        let text = tokio::time::timeout(
-            self.timing.request_timeout,
-            read_at_most(response.into_body(), MAX_RESPONSE),
-        )
-        .await;
-        let text = text.ok().and_then(Result::ok).unwrap_or_default();
-        Err(status_error(code, &text))
+        let text = self.within_timeout(read_at_most(response.into_body(), MAX_RESPONSE)).await;
+        Err(status_error(code, &text.unwrap_or_default()))
     }
 }
 
@@ -409,9 +399,19 @@ pub(super) fn status_error(code: u16, text: &str) -> ApiError {
 }
 
 /// Builds a request with the headers `Accept` and `User-Agent`.
-fn build_request(method: Method, path: &str, accept: &str, body: Body) -> Result<Request<Body>, ApiError> {
-    let request = Request::builder().method(method).uri(path).header(http::header::ACCEPT, accept);
-    let request = request.header(http::header::USER_AGENT, USER_AGENT);
+fn build_request(
+    method: Method,
+    path: &str,
+    accept: &str,
+    content: Option<(&'static str, String)>,
+) -> Result<Request<Body>, ApiError> {
+    let mut request = Request::builder().method(method).uri(path).header(http::header::ACCEPT, accept);
+    request = request.header(http::header::USER_AGENT, USER_AGENT);
+    let mut body = Body::empty();
+    if let Some((media_type, text)) = content {
+        request = request.header(http::header::CONTENT_TYPE, media_type);
+        body = Body::from(text.into_bytes());
+    }
     request.body(body).map_err(|error| ApiError::Unreachable(format!("{path}: {error}")))
 }
 
@@ -424,14 +424,14 @@ async fn read_at_most(mut body: Body, limit: usize) -> Result<String, ApiError> 
             append(&mut read, &bytes);
         }
         if read.len() > limit {
-            read.truncate(HEAD);
+            read.truncate(KEPT_HEAD_BYTES);
             return Err(ApiError::TooLarge { limit, head: decode_lossy(read) });
         }
     }
     Ok(decode_lossy(read))
 }
 
-/// Appends bytes. A buffer of more than 1 MiB grows by what is needed, instead of doubling.
+/// Appends bytes to a buffer. A buffer of more than 1 MiB grows only by what is needed, instead of doubling.
 pub(super) fn append(read: &mut Vec<u8>, bytes: &[u8]) {
     if read.capacity() - read.len() < bytes.len() && read.len() > 1 << 20 {
         read.reserve_exact(bytes.len().max(1 << 20));

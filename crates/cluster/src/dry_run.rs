@@ -11,19 +11,19 @@ use std::time::Duration;
 use http::Method;
 
 use super::Cluster;
-use super::client::{ApiClient, ApiError, FULL_OBJECTS};
+use super::client::{ApiClient, ApiError};
 use tollgate_api::profile::{ApiKind, Version};
 use tollgate_document::doc;
 
 /// How many times a request is repeated if the API server is busy.
 const BUSY_RETRIES: usize = 3;
-/// Longest pause before such a repetition.
-const LONGEST_PAUSE: u64 = 10;
+/// Maximum number of seconds before a request is repeated because the API server is busy.
+const MAX_PAUSE_SECONDS: u64 = 10;
 
 /// The response to a create: status code and body, or why there is none.
 pub type CreateResponse = Result<(u16, String), ApiError>;
 
-/// An object to create.
+/// An object to create with `dryRun=All`.
 #[derive(Clone, Debug)]
 pub struct DryRun {
     pub kind: ApiKind,
@@ -35,7 +35,7 @@ pub struct DryRun {
 }
 
 impl DryRun {
-    /// `/apis/resource.k8s.io/v1/namespaces/default/resourceclaims?dryRun=All…`
+    /// Returns the path of the request: `/apis/resource.k8s.io/v1/namespaces/default/resourceclaims?dryRun=All…`
     fn path(&self) -> String {
         let (group, version, resource) = (self.kind.group(), self.version.name(), self.kind.resource());
         let namespace =
@@ -54,18 +54,14 @@ impl Cluster {
         });
     }
 
-    /// The labels of a namespace, JSON; `None` if it does not exist.
+    /// Returns the labels of a namespace as JSON; `None` if the namespace does not exist.
     pub fn namespace_labels(&self, name: &str) -> Result<Option<String>, ApiError> {
         let path = format!("/api/v1/namespaces/{name}");
-        match self.wait_for(|client| async move { client.get(&path, FULL_OBJECTS).await }) {
-            Ok(text) => {
-                let namespace = doc::parse(&text).map_err(|_error| ApiError::not_json())?;
-                let labels = namespace.root().get("metadata").get("labels");
-                Ok(Some(if labels.exists() { labels.to_json() } else { "{}".to_owned() }))
-            }
-            Err(error) if error.code() == 404 => Ok(None),
-            Err(error) => Err(error),
-        }
+        let found = self.wait_for(|client| async move { client.find(&path).await })?;
+        let Some(text) = found else { return Ok(None) };
+        let namespace = doc::parse(&text).map_err(|_error| ApiError::not_json())?;
+        let labels = namespace.root().get("metadata").get("labels");
+        Ok(Some(if labels.exists() { labels.to_json() } else { "{}".to_owned() }))
     }
 
     /// A flag that Ctrl-C sets from now on, instead of ending the process.
@@ -94,7 +90,7 @@ async fn send_until_not_busy(client: &ApiClient, dry_run: &DryRun) -> CreateResp
         tries += 1;
         let named = response.headers().get(http::header::RETRY_AFTER).and_then(|value| value.to_str().ok());
         let seconds = named.and_then(|value| value.parse().ok()).unwrap_or(1);
-        tokio::time::sleep(Duration::from_secs(LONGEST_PAUSE.min(seconds))).await;
+        tokio::time::sleep(Duration::from_secs(MAX_PAUSE_SECONDS.min(seconds))).await;
     }
 }
 

@@ -26,16 +26,16 @@ use tollgate_formats::gotime;
 /// Least time between two runs of a plugin whose credentials are refused.
 const RUN_AGAIN: Duration = Duration::from_secs(10);
 
-/// A plugin and what it issued last.
+/// An exec credential plugin of a kubeconfig, and the credentials that it issued last.
 #[derive(Clone)]
 pub(super) struct ExecPlugin {
     config: Arc<ExecConfig>,
-    last: Arc<Mutex<Issued>>,
+    last: Arc<Mutex<IssuedCredentials>>,
 }
 
 /// The credentials that a plugin issued.
 #[derive(Clone)]
-struct Issued {
+struct IssuedCredentials {
     /// None if the plugin issues a client certificate only.
     header: Option<HeaderValue>,
     /// Seconds since 1970; `None` if it does not expire.
@@ -58,7 +58,7 @@ impl ExecPlugin {
         Ok((ExecPlugin { config: Arc::new(config), last: Arc::new(Mutex::new(issued)) }, pair))
     }
 
-    /// `Bearer …`, issued anew if it has expired or was refused.
+    /// Returns the header `Bearer …`. Runs the plugin again if the token has expired or was refused.
     pub(super) async fn header(&self) -> anyhow::Result<Option<HeaderValue>> {
         let mut last = self.last.lock().await;
         let has_expired = last.expires.is_some_and(|expires| unix_seconds() > expires);
@@ -70,8 +70,8 @@ impl ExecPlugin {
         Ok(last.header.clone())
     }
 
-    /// Records that the API server refused what was issued last, so that the plugin runs again.
-    pub(super) async fn refuse(&self) {
+    /// Records that the API server refused the credentials, so that the plugin runs again before the next request.
+    pub(super) async fn mark_refused(&self) {
         self.last.lock().await.is_refused = true;
     }
 }
@@ -83,7 +83,7 @@ fn unix_seconds() -> i64 {
 }
 
 /// Runs the plugin and returns the credentials that it prints.
-fn run_plugin(config: &ExecConfig) -> anyhow::Result<(Issued, Option<ClientPair>)> {
+fn run_plugin(config: &ExecConfig) -> anyhow::Result<(IssuedCredentials, Option<ClientPair>)> {
     let name = config.command.as_deref().unwrap_or_default();
     let is_interactive = is_interactive(config.interactive_mode.as_ref(), std::io::stdin().is_terminal())?;
     let mut command = Command::new(name);
@@ -108,7 +108,8 @@ fn run_plugin(config: &ExecConfig) -> anyhow::Result<(Issued, Option<ClientPair>
     parse_credential(config, &text).with_context(|| format!("exec plugin `{name}`"))
 }
 
-/// Whether the plugin may use the terminal to ask the user. An error if it must and stdin is not a terminal.
+/// True if the plugin may use the terminal to ask the user. Returns an error if it must and stdin is not a
+/// terminal.
 fn is_interactive(mode: Option<&ExecInteractiveMode>, has_terminal: bool) -> anyhow::Result<bool> {
     match mode {
         Some(ExecInteractiveMode::Never) => Ok(false),
@@ -168,8 +169,11 @@ fn json_string(text: &str) -> String {
     out
 }
 
-/// Parses what a plugin prints: an ExecCredential in JSON or YAML.
-fn parse_credential(config: &ExecConfig, text: &str) -> anyhow::Result<(Issued, Option<ClientPair>)> {
+/// Parses the ExecCredential, JSON or YAML, that a plugin prints.
+fn parse_credential(
+    config: &ExecConfig,
+    text: &str,
+) -> anyhow::Result<(IssuedCredentials, Option<ClientPair>)> {
     let document = documents(text).next().and_then(Result::ok);
     let document = document.context("the output is not an ExecCredential")?;
     let root = document.doc.root();
@@ -204,7 +208,7 @@ fn parse_credential(config: &ExecConfig, text: &str) -> anyhow::Result<(Issued, 
     let pair =
         (!key.is_empty()).then(|| ClientPair { certificate: certificate.to_owned(), key: key.to_owned() });
     let expires = expires.map(|time| time.seconds);
-    Ok((Issued { header, expires, at: Instant::now(), is_refused: false }, pair))
+    Ok((IssuedCredentials { header, expires, at: Instant::now(), is_refused: false }, pair))
 }
 
 #[cfg(test)]

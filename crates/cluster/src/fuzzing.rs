@@ -34,31 +34,24 @@ pub fn watch(data: &[u8]) {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::io::Read as _;
+#[path = "../../../fuzz/src/stored.rs"]
+mod stored;
 
-    fn replay(target: &str, run: fn(&[u8])) {
-        let path = format!("{}/../../fuzz/corpus/{target}.gz", env!("CARGO_MANIFEST_DIR"));
-        #[expect(clippy::disallowed_methods, reason = "reads the stored inputs")]
-        let packed = std::fs::read(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
-        let mut bytes = Vec::new();
-        flate2::read::GzDecoder::new(packed.as_slice()).read_to_end(&mut bytes).expect("gzip");
-        let (mut rest, mut count) = (bytes.as_slice(), 0);
-        while let Some((length, after)) = rest.split_first_chunk::<4>() {
-            let (input, after) = after.split_at(u32::from_le_bytes(*length) as usize);
-            run(input);
-            (rest, count) = (after, count + 1);
-        }
-        assert!(count > 0, "{path} has no inputs");
-    }
+#[cfg(test)]
+mod tests {
+    use super::stored;
 
     #[test]
     fn stored_kubeconfigs_are_used_or_refused() {
-        replay("kubeconfig", super::kubeconfig);
+        for input in stored::read("kubeconfig") {
+            super::kubeconfig(&input);
+        }
     }
 
     #[test]
     fn stored_watches_end() {
-        replay("watch", super::watch);
+        for input in stored::read("watch") {
+            super::watch(&input);
+        }
     }
 }

@@ -21,7 +21,7 @@ use usable::{check_cluster, check_user, server_url, valid_authorities};
 
 /// Largest kubeconfig; a hundred clusters with certificates fit.
 const MAX_KUBECONFIG: u64 = 1 << 20;
-/// Contexts that an error lists.
+/// Maximum number of contexts that an error message lists.
 const MAX_LISTED: usize = 20;
 
 /// Reads the client configuration of a target, and the name of its context. The name is `None` for the service account
@@ -135,12 +135,12 @@ fn load_kubeconfig(named: Option<&Path>) -> anyhow::Result<Option<Kubeconfig>> {
     Ok(if is_empty { None } else { Some(merged) })
 }
 
-/// Whether a file exists; an error if that cannot be told.
+/// True if a file exists. Returns an error if that cannot be determined, such as without permission.
 fn exists(file: &Path) -> anyhow::Result<bool> {
     file.try_exists().with_context(|| format!("cannot read {}", file.display()))
 }
 
-/// Reads one kubeconfig.
+/// Reads and parses one kubeconfig file.
 fn read_kubeconfig(file: &Path) -> anyhow::Result<Kubeconfig> {
     let mut kubeconfig = Kubeconfig::read_from(file).map_err(|error| match error {
         KubeconfigError::Parse(why) => not_a_kubeconfig(file, &why.to_string()),

@@ -18,17 +18,17 @@ use super::register::with_member;
 use super::watch::percent_encode;
 use tollgate_document::doc::{self, New};
 
-/// After so many seconds without a renewal, another replica may take the Lease.
-const DURATION_SECONDS: i64 = 15;
+/// Another replica may take the Lease if it was not renewed for this time.
+const LEASE_DURATION_SECONDS: i64 = 15;
 /// A Lease that was not renewed for this long does not count as held any more.
 const HELD_FOR: Duration = Duration::from_secs(10);
-/// Interval at which the Lease is renewed, or looked at while another replica holds it.
-const PERIOD: Duration = Duration::from_secs(3);
+/// Interval at which the Lease is renewed, or checked while another replica holds it.
+const RENEW_INTERVAL: Duration = Duration::from_secs(3);
 
 /// Interval of checks whether a held Lease must be released.
 const RELEASE_POLL: Duration = Duration::from_millis(100);
 
-/// Which Lease to hold, and who holds it.
+/// Namespace and name of the Lease, and the identity of this process as its holder.
 #[derive(Clone)]
 pub struct LeaseSettings {
     /// The namespace of the Lease.
@@ -63,7 +63,7 @@ struct LeaseState {
     is_failing: bool,
 }
 
-/// The status of a Lease.
+/// Whether this process holds the Lease, and a message about it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LeaseStatus {
     /// This process holds it.
@@ -84,7 +84,7 @@ impl HeldLease {
         self.lock().renewed.is_some_and(|renewed| renewed.elapsed() < HELD_FOR)
     }
 
-    /// The current status.
+    /// Returns whether this process holds the Lease, and why not.
     pub fn status(&self) -> LeaseStatus {
         let is_held = self.is_held();
         let state = self.lock();
@@ -103,10 +103,11 @@ impl Cluster {
     }
 }
 
-/// The last version of a Lease that was seen, and when it was first seen.
+/// The resourceVersion of the Lease when it was last read, and when that version was first read. If it does not
+/// change for long, the Lease has expired.
 type SeenVersion = (String, Instant);
 
-/// Renews a Lease, or waits for it.
+/// Renews a Lease that this process holds, or takes it once nobody else does.
 struct Elector {
     client: ApiClient,
     settings: LeaseSettings,
@@ -126,7 +127,7 @@ impl Elector {
 
     /// Waits for the next renewal; shorter if the Lease is held and must be released, because the process ends soon.
     async fn wait(&self) {
-        let end = Instant::now() + PERIOD;
+        let end = Instant::now() + RENEW_INTERVAL;
         loop {
             tokio::time::sleep(RELEASE_POLL).await;
             let must_release = self.held.is_held() && !(self.settings.is_wanted)();
@@ -136,7 +137,7 @@ impl Elector {
         }
     }
 
-    /// Reads the Lease, and writes it if this process holds it or nobody does.
+    /// Reads the Lease, and writes it if this process holds it or its holder has let it expire.
     async fn renew_or_take(&self, seen: &mut Option<SeenVersion>) -> Result<(), ApiError> {
         let LeaseSettings { namespace, name, holder, .. } = &self.settings;
         let (namespace, name) = (percent_encode(namespace), percent_encode(name));
@@ -157,7 +158,7 @@ impl Elector {
             self.set(None, "not needed".to_owned());
             return Ok(());
         }
-        let seconds = spec.get("leaseDurationSeconds").int().unwrap_or(DURATION_SECONDS).clamp(1, 600);
+        let seconds = spec.get("leaseDurationSeconds").int().unwrap_or(LEASE_DURATION_SECONDS).clamp(1, 600);
         let duration = Duration::from_secs(seconds.unsigned_abs());
         if !is_ours && !current.is_empty() && since.elapsed() < duration {
             self.set(None, format!("held by {current}"));
@@ -192,7 +193,7 @@ impl Elector {
         let holder = if is_held { self.settings.holder.as_str() } else { "" };
         New::Object(vec![
             ("holderIdentity", New::str(holder)),
-            ("leaseDurationSeconds", New::Int(DURATION_SECONDS)),
+            ("leaseDurationSeconds", New::Int(LEASE_DURATION_SECONDS)),
             ("acquireTime", New::str(acquired)),
             ("renewTime", New::str(now)),
             ("leaseTransitions", New::Int(transitions.saturating_add(i64::from(is_taken)))),

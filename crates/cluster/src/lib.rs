@@ -64,7 +64,7 @@ use tokio::runtime::{Builder, Handle};
 
 use client::ApiClient;
 
-/// A client of one cluster and the thread it runs on.
+/// A client of one cluster, and the thread on which its requests run.
 #[derive(Clone, Debug)]
 pub struct Cluster {
     client: ApiClient,
@@ -88,9 +88,15 @@ impl Cluster {
         Ok(Cluster { client, handle, timing })
     }
 
-    /// The API server that is asked.
+    /// Returns the name and address of the API server.
     pub fn endpoint(&self) -> &Endpoint {
         &self.client.endpoint
+    }
+
+    /// The same cluster with other timeouts and intervals.
+    #[must_use]
+    pub fn with_timing(&self, timing: Timing) -> Cluster {
+        Cluster { timing, client: self.client.with_timing(timing), ..self.clone() }
     }
 
     /// Runs one request on the cluster's thread and waits for its response. Must not be called on that thread.
@@ -116,7 +122,7 @@ impl Cluster {
 #[derive(Debug, Default)]
 pub struct SharedStatus(Mutex<RegistrationStatus>);
 
-/// The status of a registration.
+/// Whether a webhook configuration is registered, and why not.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct RegistrationStatus {
     /// The registration is as desired.
@@ -136,7 +142,7 @@ pub struct RegistrationStatus {
 }
 
 impl SharedStatus {
-    /// The current status.
+    /// Returns the current status of the registration.
     pub fn get(&self) -> RegistrationStatus {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

@@ -20,7 +20,7 @@ use super::watch::percent_encode;
 use tollgate_document::doc::{self, Envelope, Keep, Value, ValueKind};
 use tollgate_engine::impact::{DeviceDetails, SnapshotKind};
 
-/// What a list hands on, as it is read.
+/// An object, an omitted object or the end of a page, in the order in which a list is read.
 #[derive(Clone, Copy, Debug)]
 pub enum ListEvent<'p> {
     /// An object.
@@ -45,7 +45,7 @@ pub enum ListEvent<'p> {
     },
 }
 
-/// What is read of each object.
+/// Which fields of each object are kept, and how many keys and values an object may have.
 #[derive(Clone, Copy, Debug)]
 pub struct ReadLimits {
     pub keep: &'static Keep,
@@ -54,7 +54,7 @@ pub struct ReadLimits {
 }
 
 impl ReadLimits {
-    /// Whole objects, but for the book-keeping of field managers.
+    /// All fields of objects except `managedFields`.
     pub const WHOLE: ReadLimits = ReadLimits {
         keep: &Keep::AllBut(&[("metadata", Keep::AllBut(&[("managedFields", Keep::Nothing)]))]),
         max_nodes: 1_000_000,
@@ -71,7 +71,7 @@ impl ReadLimits {
     }
 }
 
-/// The result of a list that did not fail.
+/// The result of a list that succeeded.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Listed {
     /// Everything was handed on, in this version.
@@ -102,14 +102,14 @@ impl std::fmt::Display for ListError {
     }
 }
 
-/// A list that expires again and again is given up.
+/// A list whose continue token expires more often than this is given up.
 const MAX_RESTARTS: usize = 3;
-/// How many times a request is sent in all if the API server is busy or unreachable.
+/// Number of attempts for a request if the API server is busy or unreachable.
 const MAX_TRIES: usize = 3;
 
 impl Cluster {
-    /// Hands on all objects of a kind, in one namespace or in all. `versions` are the ones to try, the newest first. Not
-    /// for the cluster's own thread.
+    /// Hands on all objects of a kind, in one namespace or in all. `versions` are the ones to try, the newest
+    /// first. Must not be called on the cluster's own thread: it waits for requests that run there.
     pub fn list(
         &self,
         kind: &ListedKind,
@@ -130,14 +130,12 @@ impl Cluster {
         Ok(Listed::NotServed)
     }
 
-    /// Those of the kind's versions that the API server serves in its group, from discovery, which every client may read.
+    /// Returns those of the kind's versions that the API server serves, according to discovery, which every client
+    /// may read.
     pub fn served_versions(&self, kind: &ListedKind) -> Result<Vec<&'static str>, ApiError> {
         let path = format!("/apis/{}", kind.group);
-        let text = match self.wait_for(|client| async move { client.get(&path, FULL_OBJECTS).await }) {
-            Ok(text) => text,
-            Err(error) if error.code() == 404 => return Ok(Vec::new()),
-            Err(error) => return Err(error),
-        };
+        let found = self.wait_for(|client| async move { client.find(&path).await })?;
+        let Some(text) = found else { return Ok(Vec::new()) };
         let group = doc::parse(&text).map_err(|_error| ApiError::not_json())?;
         let served = group.root().get("versions");
         let is_served = |version: &&str| served.items().any(|item| item.get("version").text_is(version));
@@ -164,12 +162,7 @@ impl Cluster {
         let mut page = PageSize::new(kind.page);
         let (mut token, mut restarts, mut caveat) = (String::new(), 0, None);
         loop {
-            let next = if token.is_empty() {
-                String::new()
-            } else {
-                format!("&continue={}", percent_encode(&token))
-            };
-            let query = format!("{path}?limit={}{next}", page.count());
+            let query = page.path(path, &token);
             let (timing, limit) = (self.timing, page.max_bytes());
             let answer =
                 self.wait_for(|client| async move { fetch_page(&client, &query, limit, timing).await });
@@ -223,7 +216,7 @@ impl Cluster {
     }
 }
 
-/// Hands on the items of a page that are new. Returns how many it has.
+/// Passes on the items of a page that are new. Returns the number of items of the page.
 fn read_items(
     list: &Envelope<'_>,
     api_version: &str,
@@ -251,7 +244,7 @@ fn read_items(
     Ok(count)
 }
 
-/// Why an object is not read.
+/// Message for an object that is too large to be read.
 const TOO_LARGE: &str = "has more than 8 MiB";
 
 /// Checks that a successful response is a list of the expected kind, and not a `Status` or the page of a proxy.
@@ -277,7 +270,7 @@ struct SeenObjects {
 }
 
 impl SeenObjects {
-    /// Adds an object; false if it was added before.
+    /// Remembers an object. Returns false if it was seen before, as after a list was restarted.
     fn insert(&mut self, namespace: &str, name: &str) -> bool {
         let is_new = self.known.insert(self.hasher.hash_one((namespace, name)));
         self.count += usize::from(is_new);

@@ -4,7 +4,7 @@
 
 use super::watch::percent_encode;
 
-/// A kind that can be listed.
+/// A kind of object that Tollgate lists or watches, with its group, versions and page size.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ListedKind {
     /// `ResourceSlice`
@@ -21,25 +21,14 @@ pub struct ListedKind {
     pub page: usize,
 }
 
-/// Small objects per page, as kubectl asks for them.
-const PAGE: usize = 500;
+/// Number of objects per page for kinds with small objects, the same as in kubectl.
+const PAGE_SIZE: usize = 500;
 /// A slice has up to 128 devices with their attributes.
 const SLICE_PAGE: usize = 24;
 /// A policy can have up to 256 KiB.
 const POLICY_PAGE: usize = 100;
 
 const DRA: &str = "resource.k8s.io";
-
-/// A kind of the group `resource.k8s.io`.
-const fn dra_kind(
-    kind: &'static str,
-    resource: &'static str,
-    versions: &'static [&'static str],
-    namespaced: bool,
-    page: usize,
-) -> ListedKind {
-    ListedKind { kind, group: DRA, resource, versions, namespaced, page }
-}
 
 /// A kind whose objects live in namespaces.
 const fn namespaced_kind(
@@ -48,7 +37,7 @@ const fn namespaced_kind(
     resource: &'static str,
     versions: &'static [&'static str],
 ) -> ListedKind {
-    ListedKind { kind, group, resource, versions, namespaced: true, page: PAGE }
+    ListedKind { kind, group, resource, versions, namespaced: true, page: PAGE_SIZE }
 }
 
 /// A kind whose objects belong to the whole cluster.
@@ -58,24 +47,26 @@ const fn cluster_kind(
     resource: &'static str,
     versions: &'static [&'static str],
 ) -> ListedKind {
-    ListedKind { kind, group, resource, versions, namespaced: false, page: PAGE }
+    ListedKind { kind, group, resource, versions, namespaced: false, page: PAGE_SIZE }
 }
 
-/// ResourceSlices.
-pub const SLICES: ListedKind =
-    dra_kind("ResourceSlice", "resourceslices", &["v1", "v1beta2", "v1beta1"], false, SLICE_PAGE);
-/// ResourceClaims.
+/// ResourceSlices, in the versions that Tollgate reads.
+pub const SLICES: ListedKind = ListedKind {
+    page: SLICE_PAGE,
+    ..cluster_kind(DRA, "ResourceSlice", "resourceslices", &["v1", "v1beta2", "v1beta1"])
+};
+/// ResourceClaims, in the versions that Tollgate reads.
 pub const CLAIMS: ListedKind =
-    dra_kind("ResourceClaim", "resourceclaims", &["v1", "v1beta2", "v1beta1"], true, PAGE);
+    namespaced_kind(DRA, "ResourceClaim", "resourceclaims", &["v1", "v1beta2", "v1beta1"]);
 /// ResourceClaimTemplates.
 pub const TEMPLATES: ListedKind =
-    dra_kind("ResourceClaimTemplate", "resourceclaimtemplates", &["v1", "v1beta2", "v1beta1"], true, PAGE);
+    namespaced_kind(DRA, "ResourceClaimTemplate", "resourceclaimtemplates", &["v1", "v1beta2", "v1beta1"]);
 /// DeviceClasses.
 pub const CLASSES: ListedKind =
-    dra_kind("DeviceClass", "deviceclasses", &["v1", "v1beta2", "v1beta1"], false, PAGE);
+    cluster_kind(DRA, "DeviceClass", "deviceclasses", &["v1", "v1beta2", "v1beta1"]);
 /// DeviceTaintRules.
 pub const RULES: ListedKind =
-    dra_kind("DeviceTaintRule", "devicetaintrules", &["v1", "v1beta2", "v1alpha3"], false, PAGE);
+    cluster_kind(DRA, "DeviceTaintRule", "devicetaintrules", &["v1", "v1beta2", "v1alpha3"]);
 /// Pods.
 pub const PODS: ListedKind = namespaced_kind("", "Pod", "pods", &["v1"]);
 /// PodDisruptionBudgets.
@@ -132,14 +123,7 @@ pub(super) const POLICY_VERSION: &str = "v1alpha1";
 
 /// A kind of policy, as a custom resource.
 const fn policy_kind(kind: &'static str, resource: &'static str) -> ListedKind {
-    ListedKind {
-        kind,
-        group: POLICY_GROUP,
-        resource,
-        versions: &[POLICY_VERSION],
-        namespaced: false,
-        page: POLICY_PAGE,
-    }
+    ListedKind { page: POLICY_PAGE, ..cluster_kind(POLICY_GROUP, kind, resource, &[POLICY_VERSION]) }
 }
 
 /// The kinds of policies, where their CustomResourceDefinitions are installed.
@@ -162,7 +146,7 @@ const OPTIONAL_GROUPS: [&str; 7] = [
 ];
 
 impl ListedKind {
-    /// `resource.k8s.io/v1`
+    /// Returns the `apiVersion` of a version of the kind: `resource.k8s.io/v1`.
     pub fn api_version(&self, version: &str) -> String {
         if self.group.is_empty() { version.to_owned() } else { format!("{}/{version}", self.group) }
     }
@@ -178,7 +162,8 @@ impl ListedKind {
         [PODS.group, BUDGETS.group].contains(&self.group)
     }
 
-    /// `resourceclaims.cdi.k8s.io`, as kubectl takes it; `pods` in the core group.
+    /// Returns the name of the resource as kubectl accepts it: `resourceclaims.cdi.k8s.io`, or `pods` in the core
+    /// group.
     pub fn full_name(&self) -> String {
         if self.group.is_empty() {
             self.resource.to_owned()

@@ -4,10 +4,10 @@
 //! time; if that fails, its labels are not available.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
+use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
 use super::Cluster;
@@ -19,13 +19,13 @@ use tollgate_document::doc::{self, Builder, Doc, Syntax, Value};
 use tollgate_engine::impact::SnapshotKind;
 
 /// Media type of metadata in a list.
-const METADATA: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
+const METADATA_MEDIA_TYPE: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
 /// Media type of metadata in a watch, and of one object.
 const METADATA_OF_ONE: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 
 const NAMESPACES: Resource = Resource {
     kind: listed_kind::NAMESPACES,
-    accept: METADATA,
+    accept: METADATA_MEDIA_TYPE,
     accept_watch: METADATA_OF_ONE,
     page: 500,
     keep: SnapshotKind::Namespace.fields(),
@@ -59,7 +59,7 @@ pub struct NamespaceWatch {
     store: Arc<LabelStore>,
     health: Arc<WatchHealth>,
     cluster: Cluster,
-    in_flight: Arc<AtomicUsize>,
+    lookups: Arc<Semaphore>,
     started: OnceLock<()>,
 }
 
@@ -71,7 +71,7 @@ impl NamespaceWatch {
             store: Arc::new(LabelStore { labels: RwLock::default(), limit }),
             health: Arc::new(WatchHealth::new(NAMESPACES.kind.resource)),
             cluster: cluster.clone(),
-            in_flight: Arc::default(),
+            lookups: Arc::new(Semaphore::new(MAX_LOOKUPS)),
             started: OnceLock::new(),
         }
     }
@@ -90,7 +90,7 @@ impl NamespaceWatch {
         });
     }
 
-    /// The watch was started.
+    /// True if the watch of namespaces was started.
     pub fn is_started(&self) -> bool {
         self.started.get().is_some()
     }
@@ -100,12 +100,12 @@ impl NamespaceWatch {
         self.health.status()
     }
 
-    /// Number of namespaces.
+    /// Returns the number of cached namespaces.
     pub fn count(&self) -> usize {
         self.store.labels.read().unwrap_or_else(PoisonError::into_inner).all.len()
     }
 
-    /// How long ago the cache was current; `None` if it is current, because the watch works.
+    /// Returns how long ago the cache was current; `None` if it is current because the watch works.
     pub fn age(&self) -> Option<Duration> {
         self.health.age()
     }
@@ -118,17 +118,17 @@ impl NamespaceWatch {
         if self.health.is_synced() { LabelLookup::NotCached } else { LabelLookup::NotSynced }
     }
 
-    /// Fetches one namespace from the API server: it may be newer than the cache.
+    /// Fetches the labels of one namespace from the API server, because it may be newer than the cache.
     pub fn fetch(&self, name: &str) -> impl Future<Output = Result<Labels, String>> + Send + use<> {
-        let (client, in_flight, lookup_timeout) =
-            (self.cluster.client.clone(), self.in_flight.clone(), self.cluster.timing.lookup_timeout);
+        let (client, lookups, lookup_timeout) =
+            (self.cluster.client.clone(), self.lookups.clone(), self.cluster.timing.lookup_timeout);
         let (handle, name) = (self.cluster.handle.clone(), name.to_owned());
         async move {
             // The name becomes part of a path.
             if !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-') {
                 return Err(format!("{name:?} is not a valid namespace name"));
             }
-            let permit = LookupPermit::acquire(in_flight).ok_or("too many concurrent namespace lookups")?;
+            let permit = lookups.try_acquire_owned().ok().ok_or("too many concurrent namespace lookups")?;
             let answer = handle.spawn(async move {
                 let _permit = permit;
                 timeout(lookup_timeout, fetch_labels(&client, &name)).await
@@ -139,24 +139,6 @@ impl NamespaceWatch {
                 Err(error) => Err(error.to_string()),
             }
         }
-    }
-}
-
-/// A permit to fetch a namespace; released on drop.
-struct LookupPermit(Arc<AtomicUsize>);
-
-impl LookupPermit {
-    /// Returns a permit, or `None` if [`MAX_LOOKUPS`] lookups are running.
-    fn acquire(in_flight: Arc<AtomicUsize>) -> Option<LookupPermit> {
-        let before = in_flight.fetch_add(1, Ordering::Relaxed);
-        let permit = LookupPermit(in_flight);
-        (before < MAX_LOOKUPS).then_some(permit)
-    }
-}
-
-impl Drop for LookupPermit {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -197,12 +179,12 @@ struct CachedLabels {
     bytes: usize,
 }
 
-/// A namespace in the map, beside its labels.
-const ENTRY: usize = 128;
+/// Estimated bytes of memory for a namespace in the map, in addition to its labels.
+const ENTRY_BYTES: usize = 128;
 
 /// Bytes that a namespace takes in the cache, with its name.
 fn entry_bytes(name: &str, labels: &Labels) -> usize {
-    ENTRY + name.len() + labels.bytes_kept()
+    ENTRY_BYTES + name.len() + labels.bytes_kept()
 }
 
 impl CachedLabels {
@@ -219,7 +201,7 @@ impl CachedLabels {
     }
 
     /// Removes the largest entries if all take more than `limit` bytes, until they take a sixteenth less than that.
-    fn shed(&mut self, limit: usize) {
+    fn shed_largest_entries(&mut self, limit: usize) {
         if self.bytes <= limit {
             return;
         }
@@ -252,7 +234,7 @@ impl ObjectSink for LabelStore {
         self.change(|all| match &labels {
             Ok(labels) => {
                 all.insert(name, labels.clone());
-                all.shed(self.limit);
+                all.shed_largest_entries(self.limit);
             }
             Err(_) => all.remove(name),
         });
@@ -271,10 +253,5 @@ impl ObjectSink for LabelStore {
                 all.remove(name);
             }
         });
-    }
-
-    /// Always false: labels that are not cached are fetched, so nothing is missing that should be listed again.
-    fn has_room_again(&self) -> bool {
-        false
     }
 }

@@ -20,7 +20,7 @@ use super::watch::{ObjectKeys, ObjectSink, Reflector, Resource, Stored};
 use super::watch_health::{WatchHealth, WatchState, WatchStatus};
 use tollgate_document::doc::{Builder, Doc, Syntax, Value};
 
-/// Changes that are remembered for [`ObjectWatch::changes_since`].
+/// Maximum number of changes that are remembered for [`ObjectWatch::changes_since`].
 const MAX_CHANGES: usize = 10_000;
 /// Interval of checks whether everything is listed.
 const SYNC_PERIOD: Duration = Duration::from_millis(20);
@@ -30,7 +30,7 @@ const SYNC_PERIOD: Duration = Duration::from_millis(20);
 pub type ProjectFn =
     Arc<dyn for<'d> Fn(&ListedKind, &str, Value<'d>) -> Result<Doc<'d>, String> + Send + Sync>;
 
-/// A cached object.
+/// An object in the cache of a watch.
 #[derive(Debug)]
 pub struct WatchedObject {
     pub kind: ListedKind,
@@ -45,7 +45,7 @@ pub struct WatchedObject {
     pub object: Doc<'static>,
 }
 
-/// All cached objects at one revision.
+/// All cached objects, and the revision of the cache that they belong to.
 #[derive(Clone, Debug)]
 pub struct WatchedObjects {
     /// The [`ObjectWatch::revision`] of the objects.
@@ -54,7 +54,7 @@ pub struct WatchedObjects {
     pub objects: Vec<Arc<WatchedObject>>,
 }
 
-/// A change of a cached object.
+/// Which cached object has changed or was deleted.
 #[derive(Clone, Debug)]
 pub struct ObjectChange {
     /// The revision from which on the object is as it is.
@@ -81,7 +81,7 @@ pub struct WatchedKindStatus {
 }
 
 impl WatchedKindStatus {
-    /// `pods: the watch is interrupted; …`
+    /// Returns the status on one line: `pods: the watch is interrupted; …`
     fn describe(&self) -> String {
         let resource =
             if self.kind.is_optional() { self.kind.full_name() } else { self.kind.resource.to_owned() };
@@ -112,7 +112,7 @@ pub struct ObjectWatch {
     kinds: Arc<[WatchedKind]>,
 }
 
-/// A watched kind.
+/// A kind that is watched, with the health of its watch.
 #[derive(Debug)]
 struct WatchedKind {
     kind: ListedKind,
@@ -191,7 +191,7 @@ impl ObjectWatch {
         }
     }
 
-    /// How long ago the oldest of the watches was current; `None` if all of them are current.
+    /// Returns how long ago the least current watch was current; `None` if all watches are current.
     pub fn age(&self) -> Option<Duration> {
         self.kinds.iter().filter_map(|watched| watched.health.age()).max()
     }
@@ -207,14 +207,14 @@ impl ObjectWatch {
         Some(watched.health.status())
     }
 
-    /// What is missing that should be there: kinds that are not listed, watches that are interrupted, objects that cannot
-    /// be read.
+    /// Returns messages about missing data: kinds that are not listed yet, interrupted watches, and objects that
+    /// cannot be read.
     pub fn failures(&self) -> Vec<String> {
         let statuses = self.status();
         statuses.iter().filter(|status| status.is_failure()).map(WatchedKindStatus::describe).collect()
     }
 
-    /// What is left out without being a failure: wanted kinds that the user may not list.
+    /// Returns notes about optional kinds that are left out because the user may not list them.
     pub fn notes(&self) -> Vec<String> {
         let is_left_out =
             |status: &&WatchedKindStatus| !status.is_needed && status.state == WatchState::Forbidden;
@@ -234,7 +234,7 @@ impl ObjectWatch {
         waited.unwrap_or_else(PoisonError::into_inner).0.revision
     }
 
-    /// All cached objects.
+    /// Returns all cached objects, and the revision of the cache.
     pub fn objects(&self) -> WatchedObjects {
         let all = self.store.lock();
         let objects = all.by_kind.iter().flat_map(|objects| objects.values().cloned()).collect();
@@ -257,7 +257,7 @@ impl ObjectWatch {
     }
 }
 
-/// The objects that the watches share.
+/// The cache that the watches of all kinds share.
 #[derive(Debug)]
 struct ObjectStore {
     objects: Mutex<CachedObjects>,
@@ -328,7 +328,7 @@ struct KindSink {
 }
 
 impl KindSink {
-    /// A copy of what the projection keeps; the text that it was read from is gone afterwards.
+    /// Copies the fields of an object that the projection keeps, so that the text of the whole object can be freed.
     fn copy(&self, api_version: &str, object: Value<'_>) -> Result<Doc<'static>, String> {
         let kept = (self.project)(&self.kind, api_version, object)?;
         let mut copy = Builder::to_keep("", Syntax::Json, kept.root().size());
@@ -390,11 +390,6 @@ impl ObjectSink for KindSink {
         }
         drop(all);
         self.store.changed.notify_all();
-    }
-
-    /// Always false: nothing is left out for lack of memory.
-    fn has_room_again(&self) -> bool {
-        false
     }
 }
 

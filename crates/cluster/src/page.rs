@@ -3,17 +3,19 @@
 //! Tenants decide how large their objects are: two hundred claims may have 300 KB together or 300 MB. A page that is
 //! larger than [`PAGE_BYTES`] is not read to its end but asked for again with fewer objects.
 //!
-//! One object that is larger than [`OBJECT_BYTES`] is not read either. The beginning of the text says which it is, and
-//! how the list goes on behind it.
+//! One object that is larger than [`MAX_OBJECT_BYTES`] is not read either. The beginning of the text says which it is,
+//! and how the list goes on behind it.
 //!
-//! Invariant: the text of a page that is in memory has at most [`PAGE_BYTES`], or one object of [`OBJECT_BYTES`].
+//! Invariant: the text of a page that is in memory has at most [`PAGE_BYTES`], or one object of [`MAX_OBJECT_BYTES`].
 
 use super::client::ApiError;
+use super::watch::percent_encode;
 
 /// Bytes of a page with more than one object.
 const PAGE_BYTES: usize = 2 << 20;
-/// Bytes of a page with one object, and of one event: several times what an API server stores of an object.
-pub(super) const OBJECT_BYTES: usize = 8 << 20;
+/// Maximum number of bytes of a page with one object, and of one watch event: several times the maximum size of a
+/// stored object.
+pub(super) const MAX_OBJECT_BYTES: usize = 8 << 20;
 
 /// The number of objects of the next page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -28,14 +30,15 @@ impl PageSize {
         PageSize { count: most.max(1), most: most.max(1) }
     }
 
-    /// The `limit` parameter of the next request.
-    pub(super) fn count(self) -> usize {
-        self.count
+    /// The path of the next request, behind the page that ended with this token.
+    pub(super) fn path(self, list: &str, token: &str) -> String {
+        let next = if token.is_empty() { "" } else { "&continue=" };
+        format!("{list}?limit={}{next}{}", self.count, percent_encode(token))
     }
 
     /// Bytes that may be read of the next response.
     pub(super) fn max_bytes(self) -> usize {
-        if self.count == 1 { OBJECT_BYTES } else { PAGE_BYTES }
+        if self.count == 1 { MAX_OBJECT_BYTES } else { PAGE_BYTES }
     }
 
     /// Asks for fewer objects after a page that was too large. False if the error is another one, or one object is too
@@ -125,17 +128,17 @@ mod tests {
         let too_large = ApiError::TooLarge { limit: page.max_bytes(), head: String::new() };
         let mut counts = Vec::new();
         while page.shrink(&too_large) {
-            counts.push(page.count());
+            counts.push(page.count);
         }
         assert_eq!(counts, [50, 12, 3, 1]);
         assert!(page.max_bytes() > PAGE_BYTES, "one object is read whole");
         assert!(!page.shrink(&too_large), "no fewer than one");
         for expected in [2, 4, 8, 16, 32, 64, 128, 200, 200] {
-            page.adapt(page.count(), page.count() * 1_000);
-            assert_eq!(page.count(), expected);
+            page.adapt(page.count, page.count * 1_000);
+            assert_eq!(page.count, expected);
         }
         page.adapt(100, PAGE_BYTES);
-        assert_eq!(page.count(), 50, "half of what may be read");
+        assert_eq!(page.count, 50, "half of what may be read");
         assert!(!page.shrink(&ApiError::Unreachable("gone".to_owned())));
     }
 }

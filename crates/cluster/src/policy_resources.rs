@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Cluster;
-use super::client::{ApiError, FULL_OBJECTS};
+use super::client::ApiError;
 use super::listed_kind::{ListedKind, POLICIES, POLICY_GROUP, POLICY_VERSION};
 use super::object_watch::{ObjectWatch, ProjectFn};
 use super::register::FIELD_MANAGER;
@@ -19,14 +19,15 @@ use tollgate_document::doc::{self, Builder, Syntax};
 /// The name of the Lease of the replica that writes the status of policies.
 pub const POLICY_LEASE: &str = "tollgate-policies";
 
-/// Where the permissions are that the watches need.
+/// Folder of the manifests with the permissions that the watches need, for messages.
 const ROLE: &str = "manifests/components/policy-resources";
 
 impl Cluster {
     /// Starts to watch all policies, for the life of the process.
     ///
     /// A change must be in force within two seconds, so an API server that returns is noticed sooner than by the other
-    /// watches, and so is one that vanished without closing the connection.
+    /// watches, and so is one that vanished without closing the connection. Policies are few, and one that is missed admits
+    /// what it should deny, so they are listed again when a watch ends.
     pub fn watch_policies(&self) -> ObjectWatch {
         let usual = self.timing;
         let max_backoff = usual.max_backoff.min(Duration::from_secs(1));
@@ -38,6 +39,7 @@ impl Cluster {
             watch_timeout: usual.watch_timeout.min(Duration::from_secs(20)),
             silence_timeout: usual.silence_timeout.min(Duration::from_secs(25)),
             request_timeout: usual.request_timeout.min(Duration::from_secs(5)),
+            list_after_watch: true,
             ..usual
         };
         let whole: ProjectFn = Arc::new(|_, _, object| {
@@ -52,11 +54,8 @@ impl Cluster {
     pub fn installed_policies(&self) -> Result<Vec<ListedKind>, ApiError> {
         let path = format!("/apis/{POLICY_GROUP}/{POLICY_VERSION}");
         self.wait_for(|client| async move {
-            match client.get(&path, FULL_OBJECTS).await {
-                Ok(text) => parse_installed(&text).ok_or_else(ApiError::not_json),
-                Err(error) if error.code() == 404 => Ok(Vec::new()),
-                Err(error) => Err(error),
-            }
+            let Some(text) = client.find(&path).await? else { return Ok(Vec::new()) };
+            parse_installed(&text).ok_or_else(ApiError::not_json)
         })
     }
 
@@ -64,11 +63,6 @@ impl Cluster {
     pub fn patch_policy_status(&self, kind: &ListedKind, name: &str, patch: String) -> Result<(), ApiError> {
         let path = format!("{}/{}/status", kind.path(POLICY_VERSION, None), percent_encode(name));
         self.wait_for(|client| async move { client.merge(&path, FIELD_MANAGER, patch).await.map(drop) })
-    }
-
-    /// The same cluster with other timeouts and intervals.
-    fn with_timing(&self, timing: Timing) -> Cluster {
-        Cluster { timing, client: self.client.with_timing(timing), ..self.clone() }
     }
 }
 

@@ -37,11 +37,11 @@ use compare::{Narrowing, Owner, differences, has_leftovers, lacks_bundle, stored
 use rivals::{Reverts, last_manager};
 use tollgate_document::doc::{self, Value};
 
-/// Field manager of all writes.
+/// The field manager of all writes, in `managedFields`.
 pub(super) const FIELD_MANAGER: &str = "tollgate";
 const API_PATH: &str = "/apis/admissionregistration.k8s.io/v1";
 const CLUSTER_ROLES_PATH: &str = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
-/// Interval of readiness checks.
+/// Interval at which it is checked whether the server is ready, before the first registration.
 const READY_PERIOD: Duration = Duration::from_millis(50);
 /// Interval of owner lookups. Configurations that were garbage-collected with their owner are back within 10 s.
 const OWNER_PERIOD: Duration = Duration::from_secs(3);
@@ -49,7 +49,7 @@ const OWNER_PERIOD: Duration = Duration::from_secs(3);
 /// From the registered CA certificates (PEM, empty if none) to the desired configuration as JSON.
 pub type ManifestFn = Arc<dyn Fn(&str) -> anyhow::Result<String> + Send + Sync>;
 
-/// What to register, and when.
+/// A webhook configuration to register, and the conditions under which it is registered.
 #[derive(Clone)]
 pub struct Registration {
     /// The desired configuration.
@@ -126,7 +126,7 @@ impl Target {
     }
 }
 
-/// Why a reconciliation returned without an error.
+/// Why a reconciliation ended without an error.
 enum Reconciled {
     /// The state must be read again.
     Recheck,
@@ -140,7 +140,7 @@ enum Reconciled {
     Deleted,
 }
 
-/// What this process registered last.
+/// The webhook configuration that this process registered last.
 struct Applied {
     revision: u64,
     /// As JSON.
@@ -152,7 +152,7 @@ struct Applied {
     narrowed: bool,
 }
 
-/// What the stored configuration is after a reconciliation.
+/// The state of the stored webhook configuration after a reconciliation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Registered {
     /// As desired.
@@ -280,8 +280,8 @@ impl Registrar {
         self.watch_for_drift(lines, desired, owner).await
     }
 
-    /// Writes the desired configuration unless it is stored already. Other entries of Tollgate are kept unless it
-    /// `removes` them.
+    /// Writes the desired webhook configuration unless it is stored already. Other entries of Tollgate are kept,
+    /// unless `removes` is true.
     async fn apply_desired(
         &self,
         stored: Value<'_>,
@@ -344,7 +344,7 @@ impl Registrar {
         tracing::info!(resource, name, fields, "{what}");
     }
 
-    /// Returns when the stored or the desired configuration is no longer what was written.
+    /// Watches the webhook configuration. Returns when the stored or the desired configuration has changed.
     async fn watch_for_drift(
         &mut self,
         mut lines: WatchLines,
@@ -415,18 +415,13 @@ impl Registrar {
         }
     }
 
-    /// Gets the owner; `None` if it does not exist, or none is configured.
+    /// Gets the owner of the configuration from the API server; `None` if it does not exist or none is configured.
     async fn fetch_owner(&self) -> Result<Option<Owner>, ApiError> {
         let Some(name) = &self.registration.owner else { return Ok(None) };
-        match self.client.get(&format!("{CLUSTER_ROLES_PATH}/{name}"), FULL_OBJECTS).await {
-            Ok(text) => {
-                let role = parse(&text)?;
-                let uid = role.root().get("metadata").get("uid").str().to_owned();
-                Ok(Some(Owner { name: name.clone(), uid }))
-            }
-            Err(error) if error.code() == 404 => Ok(None),
-            Err(error) => Err(error),
-        }
+        let found = self.client.find(&format!("{CLUSTER_ROLES_PATH}/{name}")).await?;
+        let Some(text) = found else { return Ok(None) };
+        let uid = parse(&text)?.root().get("metadata").get("uid").str().to_owned();
+        Ok(Some(Owner { name: name.clone(), uid }))
     }
 
     fn narrowing(&self) -> Narrowing {

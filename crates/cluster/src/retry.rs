@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// Timeouts and intervals.
+/// Timeouts and retry intervals of requests to an API server.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Timing {
     /// First delay after a failure; each further one is twice as long.
@@ -24,6 +24,9 @@ pub struct Timing {
     pub not_served_delay: Duration,
     /// Interval of checks for changed local files (certificates).
     pub check_interval: Duration,
+    /// If true, everything is listed when the API server closes a watch, so that a lost event is missed for no longer than
+    /// a watch lasts.
+    pub list_after_watch: bool,
 }
 
 impl Default for Timing {
@@ -38,11 +41,12 @@ impl Default for Timing {
             stable_after: Duration::from_secs(30),
             not_served_delay: Duration::from_mins(5),
             check_interval: Duration::from_secs(10),
+            list_after_watch: false,
         }
     }
 }
 
-/// Exponential backoff.
+/// Exponential backoff between retries.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Backoff {
     timing: Timing,
@@ -73,7 +77,7 @@ impl Backoff {
     }
 }
 
-/// A number that differs between replicas; only the spread of delays depends on it.
+/// Returns a number that differs between replicas, to spread their retries over time.
 fn jitter() -> u32 {
     use std::hash::{BuildHasher as _, RandomState};
     // Each `RandomState` has keys of its own.

@@ -15,10 +15,10 @@ use tollgate_document::doc;
 
 /// The metric that has a line for each feature gate.
 const METRIC: &str = "kubernetes_feature_enabled";
-/// Its family of APIs.
+/// The API group whose served versions are read.
 const GROUP: &str = "resource.k8s.io";
 
-/// What the API server says about itself.
+/// The release, feature gates and served versions that the API server reports.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ServerInfo {
     pub release: Release,
@@ -28,10 +28,15 @@ pub struct ServerInfo {
 }
 
 impl Cluster {
-    /// Asks the API server for its release, gates and versions, and waits for the answer. Not for the cluster's own
-    /// thread.
+    /// Asks the API server for its release, feature gates and served versions. Must not be called on the cluster's
+    /// own thread: it waits for requests that run there.
     pub fn server_info(&self) -> Result<ServerInfo, ApiError> {
         self.wait_for(|client| async move { fetch_info(&client).await })
+    }
+
+    /// Asks the API server for its release, which shows that it responds. Not for the cluster's own thread.
+    pub fn release(&self) -> Result<Release, ApiError> {
+        self.wait_for(|client| async move { fetch_release(&client).await })
     }
 
     /// Asks the API server again and again, since it may be upgraded. Calls `on_change` with the first answer, and with
@@ -62,7 +67,7 @@ impl Cluster {
     }
 }
 
-/// Replaces gates that cannot be read now by those that the same release reported before, if it did.
+/// If the feature gates could not be read this time, uses those that the same release reported before.
 fn keep_gates(mut info: ServerInfo, before: Option<&ServerInfo>) -> ServerInfo {
     let before = before.filter(|before| before.release.eq(&info.release));
     if let (Some(before), Err(why)) = (before, &info.live.gates)
@@ -101,7 +106,7 @@ async fn fetch_gates(client: &ApiClient) -> Result<Vec<(Gate, bool)>, String> {
     }
 }
 
-/// A line of the metrics.
+/// A parsed line of the metrics: a feature gate, or anything else.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Line {
     /// Of this metric; `None` for a gate that is not known here.

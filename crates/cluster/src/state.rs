@@ -24,7 +24,7 @@ use tollgate_document::doc::Value;
 use tollgate_engine::Timestamp;
 use tollgate_engine::impact::{ClusterState, LeftOutObject, Snapshot, SnapshotKind};
 
-/// A watched kind.
+/// A kind of object in the snapshot, and the resource that is watched for it.
 #[derive(Clone, Copy, Debug)]
 struct WatchedKind {
     kind: SnapshotKind,
@@ -46,7 +46,7 @@ const WATCHED_KINDS: [WatchedKind; 5] = [
     watched_kind(SnapshotKind::Budget, BUDGETS, 200),
 ];
 
-/// The watched state of the cluster.
+/// Watches the objects that impact needs, and keeps a snapshot of them current.
 #[derive(Clone, Debug)]
 pub struct StateWatch(Arc<CachedState>);
 
@@ -99,7 +99,7 @@ impl StateWatch {
         })
     }
 
-    /// The watched resources, such as `resourceslices`.
+    /// Returns the names of the watched resources, such as `resourceslices`.
     pub fn resources(&self) -> impl Iterator<Item = &'static str> {
         self.0.health.iter().map(|health| health.resource())
     }
@@ -113,12 +113,13 @@ impl StateWatch {
         Some((health.status(), snapshot.count(watched.kind)))
     }
 
-    /// How many rules with effect NoSchedule or NoExecute have expired, and how many have no owner.
+    /// Returns the number of rules with effect NoSchedule or NoExecute that have expired, and the number that have
+    /// no owner.
     pub fn count_forgotten_rules(&self, now: Timestamp) -> (usize, usize) {
         self.0.lock().count_forgotten_rules(now)
     }
 
-    /// Bytes that the snapshot takes, and bytes that it may take.
+    /// Returns the memory that the snapshot takes and may take, in bytes.
     pub fn used_and_allowed_bytes(&self) -> (usize, usize) {
         (self.0.lock().bytes(), self.0.limit)
     }
@@ -146,7 +147,7 @@ impl CachedState {
         }
     }
 
-    /// Why an object does not fit, for messages.
+    /// Returns the message that an object does not fit into the memory limit of the snapshot.
     fn why_left_out(&self, object: &LeftOutObject) -> String {
         format!(
             "takes {} bytes, and the cached objects may take {} MiB: it is among the largest of them",
@@ -178,7 +179,7 @@ impl ObjectSink for SnapshotSink {
         let (applied, is_stored, left_out) = self.state.change(|snapshot| {
             let applied = snapshot.apply_as(api_version, kind, object);
             let is_stored = snapshot.has(self.watched.kind, namespace, name);
-            (applied, is_stored, snapshot.shed(self.state.limit))
+            (applied, is_stored, snapshot.shed_largest_objects(self.state.limit))
         });
         let (own, others): (Vec<_>, Vec<_>) = left_out.into_iter().partition(|object| {
             object.kind == self.watched.kind && *object.namespace == *namespace && *object.name == *name

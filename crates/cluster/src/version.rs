@@ -48,7 +48,7 @@ pub(super) async fn fetch_release(client: &ApiClient) -> Result<Release, ApiErro
     })
 }
 
-/// The number of the patch in a version such as `v1.37.0-rc.1`; empty if there is none.
+/// Returns the patch number in a version such as `v1.37.0-rc.1`; empty if there is none.
 fn patch_of(version: &str) -> &str {
     let patch = version.splitn(3, '.').nth(2).unwrap_or_default();
     let end = patch.find(|c: char| !c.is_ascii_digit()).unwrap_or(patch.len());

@@ -2,7 +2,8 @@
 //!
 //! A broken watch continues at the last resourceVersion; if that has expired, everything is listed again. A watch
 //! without events is closed, and one that ends at once is retried with backoff. Cached objects stay in use meanwhile,
-//! and their age is known: that is why this is not kube's own watcher.
+//! and their age is known: that is why this is not kube's own watcher. An event that is older than the one before it
+//! changes nothing.
 //!
 //! Invariant: after a list the sink has exactly the listed objects, and nothing is removed while the API server is
 //! unreachable.
@@ -21,9 +22,9 @@ use super::page::{PageSize, SkippedObject};
 use super::retry::{Backoff, Timing};
 use super::watch_health::WatchHealth;
 use super::watch_lines::{WatchLine, WatchLines};
-use tollgate_document::doc::{Envelope, Keep, Part, Value};
+use tollgate_document::doc::{Envelope, Keep, KeptPart, Value};
 
-/// A resource to watch.
+/// A resource to list and watch, with its group, versions and media types.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Resource {
     /// Its resource is in messages and a metric label. If a version is not served (404), the next is tried.
@@ -41,7 +42,7 @@ pub(super) struct Resource {
 }
 
 impl Resource {
-    /// `PodList`
+    /// Returns the kind of a list of the objects: `PodList`.
     fn list_kind(&self) -> String {
         let kind = if self.accept == FULL_OBJECTS { self.kind.kind } else { "PartialObjectMetadata" };
         format!("{kind}List")
@@ -54,10 +55,7 @@ pub(super) struct ObjectKeys(HashMap<Box<str>, HashSet<Box<str>>>);
 
 impl ObjectKeys {
     fn insert(&mut self, namespace: &str, name: &str) {
-        match self.0.get_mut(namespace) {
-            Some(names) => _ = names.insert(name.into()),
-            None => _ = self.0.insert(namespace.into(), HashSet::from([name.into()])),
-        }
+        self.0.entry(namespace.into()).or_default().insert(name.into());
     }
 
     pub(super) fn contains(&self, namespace: &str, name: &str) -> bool {
@@ -65,7 +63,7 @@ impl ObjectKeys {
     }
 }
 
-/// Receives the objects.
+/// Stores the objects that a [`Reflector`] reads.
 pub(super) trait ObjectSink: Send + Sync {
     /// Stores an object, in an `apiVersion` that items of a list do not repeat. An error says why it cannot be read or
     /// stored.
@@ -75,11 +73,13 @@ pub(super) trait ObjectSink: Send + Sync {
     /// Removes all objects that are not among the keys.
     fn retain(&self, keys: &ObjectKeys);
     /// True if objects were left out for lack of memory and there is enough of it now, so that everything should be
-    /// listed.
-    fn has_room_again(&self) -> bool;
+    /// listed. A sink that leaves nothing out for this reason has no use for it.
+    fn has_room_again(&self) -> bool {
+        false
+    }
 }
 
-/// What became of an object.
+/// Whether a sink stored an object or does not need it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Stored {
     Yes,
@@ -90,7 +90,7 @@ pub(super) enum Stored {
 /// not: the server may have been restored from a backup, and then everything must be listed again.
 const MAX_API_ERRORS: usize = 5;
 
-/// Lists and watches one resource.
+/// Lists and watches one resource, and passes the objects to a sink.
 pub(super) struct Reflector<S> {
     pub(super) client: ApiClient,
     pub(super) timing: Timing,
@@ -99,7 +99,7 @@ pub(super) struct Reflector<S> {
     pub(super) health: Arc<WatchHealth>,
 }
 
-/// Where a watch continues.
+/// The API version and resourceVersion at which a watch continues.
 struct WatchPosition {
     /// `/apis/resource.k8s.io/v1/resourceslices`
     path: String,
@@ -109,7 +109,7 @@ struct WatchPosition {
     version: String,
 }
 
-/// Why a watch ended.
+/// The reason why a watch ended, which decides whether it continues or lists again.
 enum WatchEnd {
     /// The API server closed it; it continues.
     Closed,
@@ -166,24 +166,19 @@ impl<S: ObjectSink + 'static> Reflector<S> {
             },
         };
         let ended = self.watch(&mut current).await;
-        match ended {
-            Ok(WatchEnd::Expired) => {
-                tracing::info!(
-                    resource = self.resource.kind.resource,
-                    "the resource version expired; listing again"
-                );
+        // After an error, also of the list below, the watch continues where it ended, unless that place expired.
+        *position = Some(current);
+        match ended? {
+            WatchEnd::Expired => {
+                let resource = self.resource.kind.resource;
+                tracing::info!(resource, "the resource version expired; listing again");
+                *position = None;
                 *position = self.list().await?;
-                Ok(())
             }
-            Ok(WatchEnd::Closed) => {
-                *position = Some(current);
-                Ok(())
-            }
-            Err(error) => {
-                *position = Some(current);
-                Err(error)
-            }
+            WatchEnd::Closed if self.timing.list_after_watch => *position = self.list().await?,
+            WatchEnd::Closed => {}
         }
+        Ok(())
     }
 
     /// Lists all objects, page by page; `None` if no version is served.
@@ -200,7 +195,7 @@ impl<S: ObjectSink + 'static> Reflector<S> {
         Ok(None)
     }
 
-    /// Lists all objects in one version and removes from the sink those that are gone.
+    /// Lists all objects in one API version, and removes objects from the sink that no longer exist.
     async fn list_at(&self, version: &str) -> Result<WatchPosition, ApiError> {
         let kind = &self.resource.kind;
         let (path, api_version) = (kind.path(version, None), kind.api_version(version));
@@ -209,12 +204,7 @@ impl<S: ObjectSink + 'static> Reflector<S> {
         let mut page = PageSize::new(self.resource.page);
         self.health.start_list();
         loop {
-            let next = if token.is_empty() {
-                String::new()
-            } else {
-                format!("&continue={}", percent_encode(&token))
-            };
-            let query = format!("{path}?limit={}{next}", page.count());
+            let query = page.path(&path, &token);
             let read = self.client.get_page(&query, self.resource.accept, page.max_bytes()).await;
             let version = match read {
                 Err(error) if page.shrink(&error) => continue,
@@ -275,6 +265,7 @@ impl<S: ObjectSink + 'static> Reflector<S> {
         mut lines: WatchLines,
         position: &mut WatchPosition,
     ) -> Result<WatchEnd, ApiError> {
+        let mut has_advanced = false;
         loop {
             let Ok(next) = timeout(self.timing.silence_timeout, lines.next()).await else {
                 return Err(ApiError::Unreachable(format!(
@@ -289,6 +280,9 @@ impl<S: ObjectSink + 'static> Reflector<S> {
                 WatchLine::TooLong(head) => {
                     let Some(skipped) = SkippedObject::of_event(&head) else { return Ok(WatchEnd::Expired) };
                     let SkippedObject { namespace, name, version, event, .. } = skipped;
+                    if is_older(version, &position.version) {
+                        continue;
+                    }
                     if event == "DELETED" {
                         self.remove(namespace, name);
                     } else {
@@ -304,6 +298,15 @@ impl<S: ObjectSink + 'static> Reflector<S> {
             let event = Envelope::open(&line, "object").map_err(not_json)?;
             let part = event.value(self.resource.keep, self.resource.max_nodes).map_err(not_json)?;
             let object = part.doc.root();
+            let version = object.get("metadata").get("resourceVersion").str();
+            if is_older(version, &position.version) {
+                // An event that was already read, and is sent again. If it is the first one, the API server does not
+                // know the position of this watch: it may have been restored from a backup.
+                if has_advanced {
+                    continue;
+                }
+                return Ok(WatchEnd::Expired);
+            }
             match event.rest().get("type").str() {
                 "ADDED" | "MODIFIED" => _ = self.put(&position.api_version, &part),
                 "DELETED" => {
@@ -321,15 +324,15 @@ impl<S: ObjectSink + 'static> Reflector<S> {
                     };
                 }
             }
-            let version = object.get("metadata").get("resourceVersion").str();
             if !version.is_empty() {
+                has_advanced = true;
                 version.clone_into(&mut position.version);
             }
         }
     }
 
-    /// Stores an object, or records why it cannot be stored. False if the sink does not need it.
-    fn put(&self, api_version: &str, part: &Part<'_>) -> bool {
+    /// Stores an object, or records why it cannot be stored. Returns false if the sink does not need it.
+    fn put(&self, api_version: &str, part: &KeptPart<'_>) -> bool {
         let (namespace, name) = object_key(part.doc.root());
         if !part.is_whole {
             let max = self.resource.max_nodes;
@@ -364,7 +367,7 @@ impl<S: ObjectSink + 'static> Reflector<S> {
     }
 }
 
-/// Why an object is not read.
+/// Message for an object that is too large to be read.
 const TOO_LARGE: &str = "has more than 8 MiB, which is the maximum to limit memory";
 
 /// Runs a task that never ends, and restarts it if it panics: a cache that is no longer updated must not count as
@@ -384,6 +387,15 @@ where
             backoff.reset();
         }
         backoff.wait().await;
+    }
+}
+
+/// True if a resourceVersion is older than another. They are numbers in every API server of Kubernetes; others say
+/// nothing about their order.
+fn is_older(version: &str, than: &str) -> bool {
+    match (version.parse::<u64>(), than.parse::<u64>()) {
+        (Ok(version), Ok(than)) => version < than,
+        _ => false,
     }
 }
 
@@ -407,7 +419,8 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::time::Duration;
 
-    use super::{Arc, Timing, WatchHealth, percent_encode, restart_on_panic};
+    use super::fuzzing::read_from;
+    use super::{Arc, Timing, WatchEnd, WatchHealth, percent_encode, restart_on_panic};
 
     #[test]
     fn a_panic_is_told_and_the_watch_begins_anew() {
@@ -427,6 +440,38 @@ mod tests {
         }));
         assert_eq!(runs.load(Ordering::Relaxed), 2, "once more, and then it went well");
         assert!(health.age().is_some(), "nothing was heard since");
+    }
+
+    fn event(kind: &str, name: &str, version: u32) -> String {
+        format!(
+            "{{\"type\":\"{kind}\",\"object\":{{\"metadata\":{{\"name\":\"{name}\",\"resourceVersion\":\"{version}\"}}}}}}\n"
+        )
+    }
+
+    #[test]
+    fn an_event_that_is_sent_again_changes_nothing() {
+        let stream = [
+            event("ADDED", "a", 5),
+            event("DELETED", "b", 6),
+            event("DELETED", "a", 4),
+            event("ADDED", "b", 3),
+            event("ADDED", "c", 7),
+            event("ADDED", "c", 7),
+        ];
+        let (keys, ended) = read_from("2", stream.concat().as_bytes());
+        let names: Vec<&str> = keys.iter().map(|(_, name)| name.as_str()).collect();
+        assert_eq!(names, ["a", "c"]);
+        assert!(matches!(ended, Ok(WatchEnd::Closed)));
+    }
+
+    #[test]
+    fn an_api_server_that_begins_before_the_position_is_listed() {
+        let stream = event("ADDED", "a", 5);
+        let (keys, ended) = read_from("9", stream.as_bytes());
+        assert!(keys.is_empty() && matches!(ended, Ok(WatchEnd::Expired)), "{keys:?}");
+        // Versions that are no numbers say nothing.
+        let (keys, ended) = read_from("x9", stream.as_bytes());
+        assert!(keys.len() == 1 && matches!(ended, Ok(WatchEnd::Closed)), "{keys:?}");
     }
 
     #[test]

@@ -42,7 +42,7 @@ struct HealthState {
     has_more: bool,
 }
 
-/// Why a watch is lost.
+/// The error because of which a watch is lost.
 #[derive(Debug)]
 struct LostWatch {
     /// The HTTP status code; 0 if there was no response.
@@ -50,7 +50,7 @@ struct LostWatch {
     why: String,
 }
 
-/// How far a watch is.
+/// Whether a watch is current, or why its cache is not.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum WatchState {
     /// Everything is listed and watched.
@@ -81,7 +81,7 @@ impl HealthState {
         self.unreadable_objects.len() + usize::from(self.has_more)
     }
 
-    /// How long ago the cache was current, if it may be out of date; `None` if it is current.
+    /// Returns how long ago the cache was current; `None` if it still is.
     fn age(&self, now: Instant) -> Option<Duration> {
         let age = now.saturating_duration_since(self.last_event?);
         let is_quiet = self.served && age > STALE_AFTER;
@@ -89,7 +89,7 @@ impl HealthState {
     }
 }
 
-/// The status of a watch.
+/// Whether a watch is current, the age of its cache, and what could not be read.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct WatchStatus {
     /// Everything was listed at least once, or the resource is not served.
@@ -117,12 +117,12 @@ impl WatchHealth {
         WatchHealth { resource, role, state: Mutex::default() }
     }
 
-    /// `resourceslices`
+    /// Returns the name of the watched resource: `resourceslices`.
     pub(crate) fn resource(&self) -> &'static str {
         self.resource
     }
 
-    /// The current status.
+    /// Returns the current status of the watch.
     pub(crate) fn status(&self) -> WatchStatus {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let age = state.age(Instant::now());
@@ -151,7 +151,7 @@ impl WatchHealth {
         }
     }
 
-    /// How far the watch is.
+    /// Returns whether the watch is current, or why it is not.
     pub(crate) fn watch_state(&self) -> WatchState {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).watch_state(Instant::now())
     }

@@ -10,13 +10,13 @@ use http_body::Body as _;
 use kube::client::Body;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::client::{ApiError, HEAD, append, decode_lossy, error_chain};
-use super::page::OBJECT_BYTES;
+use super::client::{ApiError, KEPT_HEAD_BYTES, append, decode_lossy, error_chain};
+use super::page::MAX_OBJECT_BYTES;
 
 /// Longer lines are read one at a time, whoever watches.
 const SHORT_LINE: usize = 256 << 10;
 
-/// The response to a watch.
+/// Reads the response to a watch line by line.
 pub(super) struct WatchLines {
     body: Body,
     unread: Vec<u8>,
@@ -29,7 +29,7 @@ pub(super) struct WatchLines {
     permit: Option<OwnedSemaphorePermit>,
 }
 
-/// A line of a watch.
+/// A line of a watch: an event, or one that is too long.
 #[derive(Debug)]
 pub(super) enum WatchLine {
     /// An event.
@@ -64,12 +64,12 @@ impl WatchLines {
                 }
                 return Ok(Some(WatchLine::Event(line)));
             }
-            if self.unread.len() > OBJECT_BYTES {
-                self.unread.truncate(HEAD);
+            if self.unread.len() > MAX_OBJECT_BYTES {
+                self.unread.truncate(KEPT_HEAD_BYTES);
                 self.unread.shrink_to_fit();
                 self.is_too_long = true;
             } else if self.is_too_long {
-                self.unread.truncate(HEAD);
+                self.unread.truncate(KEPT_HEAD_BYTES);
             }
             self.scanned = self.unread.len();
             if self.unread.len() > SHORT_LINE && self.permit.is_none() {
@@ -93,7 +93,7 @@ impl WatchLines {
             None => Ok(None),
             Some(WatchLine::Event(line)) => Ok(Some(line)),
             Some(WatchLine::TooLong(_)) => Err(ApiError::Unreachable(format!(
-                "the response has a line of more than {OBJECT_BYTES} bytes"
+                "the response has a line of more than {MAX_OBJECT_BYTES} bytes"
             ))),
         }
     }

@@ -44,13 +44,7 @@ pub enum WriteRequest {
     /// Gets a DeviceTaintRule.
     GetRule { version: Version, name: String },
     /// Evicts a pod, if its PodDisruptionBudgets allow it (otherwise 429) and it is still the one with that UID (409).
-    EvictPod {
-        namespace: String,
-        name: String,
-        uid: String,
-        /// The API server checks the request and evicts nothing.
-        is_dry_run: bool,
-    },
+    EvictPod { namespace: String, name: String, uid: String },
     /// Deletes a pod with the grace period of the pod, if it is still the one with that UID.
     DeletePod { namespace: String, name: String, uid: String },
     /// Gets the Lease [`DRAIN_LEASE`].
@@ -62,7 +56,7 @@ pub enum WriteRequest {
     ReviewAccess(AccessAttributes),
 }
 
-/// What an access review asks for. Empty fields are left out.
+/// The attributes of a SelfSubjectAccessReview: may the user do this? Empty fields are left out.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct AccessAttributes {
     /// `create`
@@ -79,10 +73,6 @@ pub struct AccessAttributes {
     pub name: String,
 }
 
-const DRY_RUN: &str = "dryRun=All";
-/// A rule with a field that this API server does not know could select more devices than intended.
-const STRICT: &str = "fieldValidation=Strict";
-
 impl WriteRequest {
     /// The method and the path with its query, such as `("GET", "/apis/resource.k8s.io/v1/devicetaintrules/drain")`.
     pub fn method_and_path(&self) -> (&'static str, String) {
@@ -90,19 +80,18 @@ impl WriteRequest {
         let rules = |version: &Version| RULES.path(version.name(), None);
         match self {
             Request::CreateRule { version, is_dry_run, .. } => {
-                ("POST", with_query(rules(version), &[Some(STRICT), is_dry_run.then_some(DRY_RUN)]))
+                ("POST", format!("{}?{}", rules(version), rule_query(*is_dry_run)))
             }
             Request::UpdateRule { version, name, is_dry_run, .. } => {
                 let path = object_path(&RULES, version.name(), None, name);
-                ("PUT", with_query(path, &[Some(STRICT), is_dry_run.then_some(DRY_RUN)]))
+                ("PUT", format!("{path}?{}", rule_query(*is_dry_run)))
             }
             Request::DeleteRule { version, name, .. } => {
                 ("DELETE", object_path(&RULES, version.name(), None, name))
             }
             Request::GetRule { version, name } => ("GET", object_path(&RULES, version.name(), None, name)),
-            Request::EvictPod { namespace, name, is_dry_run, .. } => {
-                let path = object_path(&PODS, "v1", Some(namespace), name) + "/eviction";
-                ("POST", with_query(path, &[is_dry_run.then_some(DRY_RUN)]))
+            Request::EvictPod { namespace, name, .. } => {
+                ("POST", object_path(&PODS, "v1", Some(namespace), name) + "/eviction")
             }
             Request::DeletePod { namespace, name, .. } => {
                 ("DELETE", object_path(&PODS, "v1", Some(namespace), name))
@@ -119,10 +108,8 @@ impl WriteRequest {
     pub fn changes_cluster(&self) -> bool {
         use WriteRequest as Request;
         match self {
-            Request::CreateRule { is_dry_run, .. }
-            | Request::UpdateRule { is_dry_run, .. }
-            | Request::EvictPod { is_dry_run, .. } => !is_dry_run,
-            Request::DeleteRule { .. } | Request::DeletePod { .. } => true,
+            Request::CreateRule { is_dry_run, .. } | Request::UpdateRule { is_dry_run, .. } => !is_dry_run,
+            Request::DeleteRule { .. } | Request::EvictPod { .. } | Request::DeletePod { .. } => true,
             Request::GetRule { .. }
             | Request::GetLease { .. }
             | Request::UpdateLease { .. }
@@ -142,17 +129,17 @@ impl WriteRequest {
                 Some(delete_options(&[("uid", uid), ("resourceVersion", resource_version)]).to_json())
             }
             Request::DeletePod { uid, .. } => Some(delete_options(&[("uid", uid)]).to_json()),
-            Request::EvictPod { namespace, name, uid, .. } => {
+            Request::EvictPod { namespace, name, uid } => {
                 let eviction = New::Object(vec![
                     ("apiVersion", New::str("policy/v1")),
                     ("kind", New::str("Eviction")),
-                    ("metadata", texts(&[("name", name), ("namespace", namespace)])),
+                    ("metadata", object_of_texts(&[("name", name), ("namespace", namespace)])),
                     ("deleteOptions", delete_options(&[("uid", uid)])),
                 ]);
                 Some(eviction.to_json())
             }
             Request::ReviewAccess(asked) => {
-                let attributes = texts(&[
+                let attributes = object_of_texts(&[
                     ("namespace", &asked.namespace),
                     ("verb", &asked.verb),
                     ("group", &asked.group),
@@ -178,7 +165,7 @@ impl WriteRequest {
             Request::UpdateRule { name, object, .. } => vec![name, object],
             Request::DeleteRule { name, uid, resource_version, .. } => vec![name, uid, resource_version],
             Request::GetRule { name, .. } => vec![name],
-            Request::EvictPod { namespace, name, uid, .. } | Request::DeletePod { namespace, name, uid } => {
+            Request::EvictPod { namespace, name, uid } | Request::DeletePod { namespace, name, uid } => {
                 vec![namespace, name, uid]
             }
             Request::GetLease { namespace } => vec![namespace],
@@ -220,24 +207,24 @@ fn lease_path(namespace: &str) -> String {
     format!("/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/{DRAIN_LEASE}")
 }
 
-/// The path with those of the parameters that are given.
-fn with_query(path: String, parameters: &[Option<&str>]) -> String {
-    let query: Vec<&str> = parameters.iter().copied().flatten().collect();
-    if query.is_empty() { path } else { format!("{path}?{}", query.join("&")) }
+/// The parameters of a request that writes a rule. A rule with a field that this API server does not know could select
+/// more devices than intended.
+fn rule_query(is_dry_run: bool) -> &'static str {
+    if is_dry_run { "fieldValidation=Strict&dryRun=All" } else { "fieldValidation=Strict" }
 }
 
-/// An object of those texts that are not empty.
-fn texts(members: &[(&'static str, &String)]) -> New {
+/// Returns a JSON object of those members that are not empty.
+fn object_of_texts(members: &[(&'static str, &String)]) -> New {
     let given = members.iter().filter(|(_, text)| !text.is_empty());
     New::Object(given.map(|(key, text)| (*key, New::str(text.as_str()))).collect())
 }
 
-/// Deletes only what is still as the preconditions say. The grace period is that of the object.
+/// Returns the body of a DELETE that fails unless the preconditions hold. The grace period is that of the object.
 fn delete_options(preconditions: &[(&'static str, &String)]) -> New {
     New::Object(vec![
         ("apiVersion", New::str("v1")),
         ("kind", New::str("DeleteOptions")),
-        ("preconditions", texts(preconditions)),
+        ("preconditions", object_of_texts(preconditions)),
     ])
 }
 
@@ -250,12 +237,7 @@ mod tests {
     fn requests_are_those_of_the_api() {
         let text = |text: &str| text.to_owned();
         let object = || text("{}");
-        let pod = |is_dry_run| WriteRequest::EvictPod {
-            namespace: text("ml"),
-            name: text("chat-0"),
-            uid: text("u"),
-            is_dry_run,
-        };
+        let pod = WriteRequest::EvictPod { namespace: text("ml"), name: text("chat-0"), uid: text("u") };
         let review = AccessAttributes {
             verb: text("create"),
             resource: text("pods"),
@@ -291,8 +273,7 @@ mod tests {
                 format!(r#"{{{options},"preconditions":{{"uid":"u","resourceVersion":"7"}}}}"#),
             ),
             (WriteRequest::GetRule { version, name: text("r") }, format!("GET {rules}/r"), String::new()),
-            (pod(false), text("POST /api/v1/namespaces/ml/pods/chat-0/eviction"), eviction.clone()),
-            (pod(true), text("POST /api/v1/namespaces/ml/pods/chat-0/eviction?dryRun=All"), eviction),
+            (pod, text("POST /api/v1/namespaces/ml/pods/chat-0/eviction"), eviction),
             (
                 WriteRequest::DeletePod { namespace: text("ml"), name: text("chat-0"), uid: text("u") },
                 text("DELETE /api/v1/namespaces/ml/pods/chat-0"),

@@ -25,13 +25,13 @@ mod tape;
 pub use build::Builder;
 pub use edit::{Change, New, apply};
 pub use index::Index;
-pub use json::{Envelope, Keep, Part, parse_kept};
+pub use json::{Envelope, Keep, KeptPart, parse_kept};
 pub use json::{SyntaxError, parse};
 pub use json::{parse_prefix, parse_within};
 pub use name::{Name, NameSet};
-pub use parts::{FieldSlots, Items, Key, Members};
+pub use parts::{Items, Key, Members};
 
-use node::{Marks, Node, Text, Word};
+use node::{Node, Text, Word};
 use owned::OwnedTexts;
 use tape::Tape;
 
@@ -75,25 +75,6 @@ impl Span {
     }
 }
 
-/// True if two texts, which have the same length, are equal. Faster than `==` for short names, because it makes no
-/// call. Names are short, and a call costs more than comparing them.
-#[inline]
-fn same_bytes(one: &[u8], other: &[u8]) -> bool {
-    if one.len() > 16 {
-        // Attributes of one device share a long prefix: their last bytes tell them apart.
-        return one.last() == other.last() && one == other;
-    }
-    let ends = |text: &[u8]| Some((text.first_chunk::<8>().copied()?, text.last_chunk::<8>().copied()?));
-    let short = |text: &[u8]| Some((text.first_chunk::<4>().copied()?, text.last_chunk::<4>().copied()?));
-    match (ends(one), ends(other)) {
-        (Some(one), Some(other)) => one == other,
-        _ => match (short(one), short(other)) {
-            (Some(one), Some(other)) => one == other,
-            _ => one.iter().eq(other),
-        },
-    }
-}
-
 /// The syntax that the document was read from. Raw JSON can be quoted from the source only if the source is
 /// JSON.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -122,7 +103,7 @@ static EMPTY_DOC: Doc<'static> =
     Doc { source: "", syntax: Syntax::Json, nodes: Tape::EMPTY, owned: OwnedTexts::NONE, verbatim: false };
 
 impl<'a> Doc<'a> {
-    /// The root value.
+    /// Returns the root value of the document.
     pub fn root(&self) -> Value<'_> {
         Value { doc: self, at: 0 }
     }
@@ -142,7 +123,7 @@ impl<'a> Doc<'a> {
         size_of::<Doc<'_>>() + self.nodes.capacity() * size_of::<Node>() + self.owned.bytes_kept()
     }
 
-    /// The text it was read from.
+    /// Returns the text that the document was read from.
     pub fn source(&self) -> &'a str {
         self.source
     }
@@ -150,18 +131,6 @@ impl<'a> Doc<'a> {
     /// The syntax of the source.
     pub fn syntax(&self) -> Syntax {
         self.syntax
-    }
-
-    /// True if the text of `node`, which is at the index `at`, is `expected`. Faster than comparing [`Doc::text_of`].
-    #[inline]
-    fn text_is(&self, at: u32, node: &Node, expected: &str) -> bool {
-        match node.text {
-            Text::Inside => {
-                let span = node.span.without_quotes();
-                span.len() as usize == expected.len() && same_bytes(self.bytes(span), expected.as_bytes())
-            }
-            _ => self.text_of(at, node) == expected,
-        }
     }
 
     /// The bytes of the source at a span; empty if the span is outside of it.
@@ -185,13 +154,9 @@ impl<'a> Doc<'a> {
         match node.text {
             Text::Span => self.text_at(node.span),
             Text::Inside => self.text_at(node.span.without_quotes()),
-            Text::Owned => self.owned_text(at),
+            Text::Owned => self.owned.text(at),
             Text::Word(word) => word.text(),
         }
-    }
-
-    fn owned_text(&self, at: u32) -> &str {
-        self.owned.text(at)
     }
 }
 
@@ -253,27 +218,19 @@ impl<'d> Value<'d> {
     /// A string's value, a number's literal, `true`, `false` or `null`; empty for containers and absent values.
     #[inline]
     pub fn text(self) -> &'d str {
-        let Some(node) = self.node() else { return "" };
-        match node.text {
-            Text::Inside => self.doc.text_at(node.span.without_quotes()),
-            _ => self.doc.text_of(self.at, node),
-        }
+        self.node().map_or("", |node| self.doc.text_of(self.at, node))
     }
 
-    /// The bytes of [`Value::text`]; cheaper where only they matter.
+    /// The bytes of [`Value::text`].
     #[inline]
     pub fn bytes(self) -> &'d [u8] {
-        let Some(node) = self.node() else { return &[] };
-        match node.text {
-            Text::Inside => self.doc.bytes(node.span.without_quotes()),
-            _ => self.doc.text_of(self.at, node).as_bytes(),
-        }
+        self.text().as_bytes()
     }
 
-    /// True if [`Value::text`] equals `expected`; faster than comparing the two. False if the value is absent.
+    /// True if [`Value::text`] equals `expected`. False if the value is absent.
     #[inline]
     pub fn text_is(self, expected: &str) -> bool {
-        self.node().is_some_and(|node| self.doc.text_is(self.at, node, expected))
+        self.node().is_some_and(|node| self.doc.text_of(self.at, node) == expected)
     }
 
     /// True if both values are in the same JSON text and have the same bytes there, so that they are surely equal.
@@ -281,36 +238,9 @@ impl<'d> Value<'d> {
     /// false.
     #[inline]
     pub fn is_written_as(self, other: Value<'_>) -> bool {
-        let (Some(mine), Some(others)) = (self.node(), other.node()) else { return false };
-        std::ptr::eq(self.doc.source, other.doc.source)
-            && self.doc.verbatim
-            && other.doc.verbatim
-            && mine.span.len() == others.span.len()
-            && same_bytes(self.doc.bytes(mine.span), other.doc.bytes(others.span))
-    }
-
-    /// True if the text is equal, byte for byte, to that of the value at the same path in an earlier item of the same
-    /// list, so that a schema accepts both or neither. False does not mean that they differ.
-    #[inline]
-    pub fn is_copied(self) -> bool {
-        self.node().is_some_and(|node| node.marks.has(Marks::COPIED))
-    }
-
-    /// True if a list contains the value, directly or at any depth.
-    pub fn is_in_list(self) -> bool {
-        let mut at = 0;
-        while at < self.at
-            && let Some(node) = self.doc.nodes.get(at as usize)
-        {
-            if node.next <= self.at {
-                at = node.next;
-            } else if node.kind == ValueKind::Array {
-                return true;
-            } else {
-                at += 1;
-            }
-        }
-        false
+        let written = self.written();
+        let is_same_text = std::ptr::eq(self.doc.source, other.doc.source);
+        is_same_text && !written.is_empty() && written == other.written()
     }
 
     /// The bytes that the value was read from, quotes included; empty unless a JSON reader made the document and
@@ -331,13 +261,7 @@ impl<'d> Value<'d> {
 
     /// The number as an `i64`; `None` for other types, fractions, exponents and numbers out of range.
     pub fn int(self) -> Option<i64> {
-        let node = self.node().filter(|node| node.kind == ValueKind::Number)?;
-        let digits = if node.text == Text::Span { self.doc.bytes(node.span) } else { self.bytes() };
-        // Most are short and have no sign.
-        if digits.len() <= 18 && !digits.is_empty() && digits.iter().all(u8::is_ascii_digit) {
-            return Some(digits.iter().fold(0, |number, digit| number * 10 + i64::from(digit - b'0')));
-        }
-        self.text().parse().ok()
+        (self.kind() == ValueKind::Number).then(|| self.text().parse().ok()).flatten()
     }
 
     /// The number of items or members, duplicate keys included; 0 for anything but a list or an object.
@@ -385,39 +309,10 @@ impl<'d> Value<'d> {
 
     /// The value of the first member with that name; absent if there is none. [`Value::get`] for constant names, and
     /// faster.
-    #[expect(clippy::inline_always, reason = "the name is a constant where it is asked for")]
-    #[inline(always)]
+    #[inline]
     pub fn field(self, name: Name) -> Value<'d> {
-        if name.number == 0 {
-            return self.get(name.text);
-        }
-        let mut at = self.at + 1;
-        let end = match self.node() {
-            Some(node) if node.kind == ValueKind::Object => node.next,
-            _ => at,
-        };
-        // A key is one node, its value the next.
-        while at < end
-            && let Some([key, value]) = self.doc.nodes.get(at as usize..at as usize + 2)
-        {
-            if key.name == name.number {
-                return Value { doc: self.doc, at: at + 1 };
-            }
-            if key.name == 0 {
-                return self.field_from(at, end, name);
-            }
-            at = value.next;
-        }
-        Value::absent()
-    }
-
-    /// [`Value::field`] among the members from the node `at` to `end`, comparing texts: a key without a number may
-    /// still have that name.
-    #[cold]
-    #[inline(never)]
-    fn field_from(self, at: u32, end: u32, name: Name) -> Value<'d> {
-        let mut rest = Members::new(self.doc, at, end);
-        rest.find(|(key, _)| key.is_named(name)).map_or(Value::absent(), |(_, value)| value)
+        let mut members = self.members();
+        members.find(|(key, _)| key.is_named(name)).map_or(Value::absent(), |(_, value)| value)
     }
 
     /// True if this value is a key and its text is that name.

@@ -95,23 +95,6 @@ impl<'a> Path<'a> {
         self.then(Segment::UserIndex(index))
     }
 
-    /// Calls `visit` with each step of the user's path, without copying it.
-    pub fn visit_user_steps(&self, visit: &mut dyn FnMut(StepName<'_>)) {
-        if let Some(parent) = self.parent {
-            parent.visit_user_steps(visit);
-        }
-        match self.seg {
-            Segment::Root | Segment::HubField(_) => {}
-            Segment::Field(name) | Segment::WireField(name) | Segment::UserField(name) => {
-                visit(StepName::Field(&truncated(name)));
-            }
-            Segment::Index(index) | Segment::UserIndex(index) | Segment::Moved { from: index, .. } => {
-                visit(StepName::Index(index));
-            }
-            Segment::Key(key, _) | Segment::UserKey(key) => visit(StepName::Key(&truncated(key))),
-        }
-    }
-
     /// An owned copy of the path.
     pub fn owned(&self) -> FieldPath {
         let depth = std::iter::successors(Some(self), |path| path.parent).count();
@@ -128,7 +111,7 @@ impl<'a> Path<'a> {
     }
 }
 
-/// A segment of an owned path.
+/// A segment of an owned path, with the path styles in which it is printed.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Step {
     /// The field, key or index of the segment.
@@ -145,14 +128,6 @@ pub enum Name {
     Field(Box<str>),
     /// A key of a map.
     Key(Box<str>),
-}
-
-/// A borrowed [`Name`].
-#[derive(Clone, Copy, Debug)]
-pub enum StepName<'a> {
-    Index(usize),
-    Field(&'a str),
-    Key(&'a str),
 }
 
 /// The path styles in which a segment is printed.
@@ -233,17 +208,6 @@ impl FieldPath {
     /// The steps of the user's path.
     pub fn user_steps(&self) -> impl Iterator<Item = &Name> {
         self.steps.iter().filter(|step| step.is_visible_to(PathStyle::User)).map(|step| &step.name)
-    }
-
-    /// Calls `visit` with each step of the user's path.
-    pub fn visit_user_steps(&self, visit: &mut dyn FnMut(StepName<'_>)) {
-        for name in self.user_steps() {
-            visit(match name {
-                Name::Index(index) => StepName::Index(*index),
-                Name::Field(name) => StepName::Field(name),
-                Name::Key(key) => StepName::Key(key),
-            });
-        }
     }
 
     /// Approximate length in bytes of the printed path.

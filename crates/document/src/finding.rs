@@ -103,7 +103,7 @@ impl ErrorType {
     }
 }
 
-/// The invalid value, as the server would print it.
+/// The invalid value of a finding, as the API server prints it in its messages.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum BadValue {
     /// The value is not shown.

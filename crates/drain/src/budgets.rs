@@ -14,7 +14,7 @@ impl<'d> Budgets<'d> {
     pub(crate) fn from_state(state: &State<'d>) -> Budgets<'d> {
         let budgets = state.of_kind(ObjectKind::PodDisruptionBudget).iter();
         let mut budgets: Vec<_> =
-            budgets.map(|object| (read(object), object.value.get("spec").get("selector"))).collect();
+            budgets.map(|object| (read_budget(object), object.value.get("spec").get("selector"))).collect();
         budgets.sort_by(|(one, _), (other, _)| {
             (&one.namespace, &one.name).cmp(&(&other.namespace, &other.name))
         });
@@ -47,12 +47,12 @@ impl Budget {
 
     /// Maximum number of its pods in one wave. If the PDB currently allows no disruption, its pods are
     /// evicted one at a time.
-    pub(crate) fn allowed_in_wave(&self) -> usize {
+    pub(crate) fn max_pods_in_wave(&self) -> usize {
         usize::try_from(self.allowed.max(1).min(self.allowed_at_best)).unwrap_or_default()
     }
 }
 
-fn read(object: StoredObject<'_>) -> Budget {
+fn read_budget(object: StoredObject<'_>) -> Budget {
     let status = object.value.get("status");
     let allowed = status.get("disruptionsAllowed").int().unwrap_or(0);
     // Dumps of earlier releases of Tollgate have only the current number.

@@ -15,7 +15,7 @@ use crate::selection::Selection;
 use crate::stay::Stay;
 use crate::units::Unit;
 use crate::users::PodUse;
-use crate::waves::{Mover, MoverKind, MoverWave, waves};
+use crate::waves::{Mover, MoverKind, MoverWave, assign_waves};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use tollgate_document::doc::Doc;
@@ -25,10 +25,11 @@ use tollgate_forecast::{Forecast, Origin, Placement, Plan, PodForecast, PodOutco
 /// pods.
 const AFTER_GRACE_SECONDS: i64 = 30;
 
-/// After this number of rounds, all movers that do not fit are removed from the plan at once.
+/// Number of simulated rounds in which only some of the movers that do not fit are removed from the plan; after
+/// that, all of them are removed at once.
 const GENTLE_ROUNDS: usize = 4;
 
-/// Whether a mover stays in the plan.
+/// Whether the plan moves a pod or unit, after the simulation of its replacement.
 #[derive(Clone, Debug)]
 pub(crate) enum MoverDecision {
     Moves,
@@ -46,7 +47,7 @@ struct Misfit {
     may_fit: bool,
 }
 
-/// Input of the simulated drain.
+/// What a simulated drain is computed from: rules, selected devices, pods, units and PDBs.
 pub(crate) struct FitSimulation<'a, 'p, 'd> {
     pub(crate) input: &'a PlanInput<'a, 'd>,
     pub(crate) rules: &'p [Doc<'p>],
@@ -56,7 +57,7 @@ pub(crate) struct FitSimulation<'a, 'p, 'd> {
     pub(crate) budgets: &'a Budgets<'d>,
 }
 
-/// Result of the simulated rounds.
+/// Which movers can move, and where their replacements go.
 pub(crate) struct FitResult {
     pub(crate) fits: Vec<MoverDecision>,
     pub(crate) waves: Vec<MoverWave>,
@@ -72,7 +73,8 @@ impl<'d> FitSimulation<'_, '_, 'd> {
         let mut nodes = BTreeMap::new();
         for round in 0.. {
             let is_moving = |index: usize| matches!(fits.get(index), Some(MoverDecision::Moves));
-            let planned = waves(movers, &is_moving, self.budgets, options.max_wave, self.input.is_first_wave);
+            let planned =
+                assign_waves(movers, &is_moving, self.budgets, options.max_wave, self.input.is_first_wave);
             let mut misfits = if self.input.missing.is_empty() {
                 let forecast = self.forecast(movers, &planned);
                 let (misfits, found) = self.find_misfits(movers, &is_moving, &forecast);

@@ -1,4 +1,4 @@
-//! Checks whether a pod can be moved, independent of where its replacement would go.
+//! MoveChecks whether a pod can be moved, independent of where its replacement would go.
 //!
 //! Each check returns the reason why the pod stays. The first reason counts, so those that no flag can override come
 //! first.
@@ -19,17 +19,17 @@ const DO_NOT_DISRUPT: [(&str, &str); 2] =
     [("karpenter.sh/do-not-disrupt", "true"), ("cluster-autoscaler.kubernetes.io/safe-to-evict", "false")];
 
 /// Annotation of mirror pods, which represent static pods of a kubelet.
-const MIRROR: &str = "kubernetes.io/config.mirror";
+const MIRROR_ANNOTATION: &str = "kubernetes.io/config.mirror";
 
 /// Cluster state and options that the checks use.
-pub(crate) struct Checks<'a, 'd> {
+pub(crate) struct MoveChecks<'a, 'd> {
     pub(crate) state: &'a State<'d>,
     pub(crate) request: &'a DrainRequest,
     pub(crate) held: &'a [HeldClaim<'d>],
     pub(crate) budgets: &'a Budgets<'d>,
 }
 
-impl<'d> Checks<'_, 'd> {
+impl<'d> MoveChecks<'_, 'd> {
     /// The reason why the pod cannot be moved, independent of free devices; `None` if it can.
     pub(crate) fn stay_reason(&self, pod: &PodUse<'d>, budgets: &[usize]) -> Option<Stay> {
         let claims = || pod.claims.iter().filter_map(|index| self.held.get(*index));
@@ -47,8 +47,8 @@ impl<'d> Checks<'_, 'd> {
             .or_else(|| check_empty_dir(object, options))
     }
 
-    /// A claim that the pod references by name. A new pod of the same controller would use the old
-    /// allocation.
+    /// Returns the reason to stay for a pod that references the claim by name: a new pod of the same controller
+    /// would use the old allocation.
     fn check_named_claim(&self, held: &HeldClaim<'d>) -> Option<Stay> {
         let is_named = |pod: StoredObject<'d>| {
             let mut references = Pod::of(pod.value).spec().resource_claims().iter();
@@ -115,7 +115,7 @@ impl<'d> Checks<'_, 'd> {
         Some(Stay::new(StayReason::Tolerates, why, remedy))
     }
 
-    /// PDBs that never allow an eviction of the pod.
+    /// Returns the reason to stay for a pod whose PDBs never allow an eviction.
     fn check_budgets(&self, pod: StoredObject<'d>, budgets: &[usize]) -> Option<Stay> {
         let budgets: Vec<&Budget> = budgets.iter().filter_map(|index| self.budgets.get(*index)).collect();
         let namespace = pod.namespace();
@@ -145,7 +145,7 @@ impl<'d> Checks<'_, 'd> {
 }
 
 fn check_mirror_pod(pod: StoredObject<'_>) -> Option<Stay> {
-    annotations(pod).get(MIRROR).exists().then(|| {
+    annotations(pod).get(MIRROR_ANNOTATION).exists().then(|| {
         let node = node_of(pod);
         Stay::new(
             StayReason::Mirror,

@@ -3,19 +3,17 @@
 //! Object names allow fewer characters than keys and pools and are limited in length, so the name ends with a hash of
 //! the exact parts: two taints never share a rule by accident.
 
-use std::fmt::Write as _;
-
 use sha2::{Digest as _, Sha256};
 
-use tollgate_engine::impact::target::DeviceNames;
+use tollgate_engine::impact::target::NameSelector;
 
 /// Maximum length of a name before its hash. Object names have at most 253 characters.
 const MAX_READABLE_CHARS: usize = 200;
 
 /// Name of the DeviceTaintRule that taints those devices with the key. A rule that is created without an
 /// effect keeps its name when it gets one; only rules created with an effect include it in their name.
-pub fn rule_name(target: &DeviceNames, key: &str, effect: &str) -> String {
-    let DeviceNames { driver, pool, device } = target;
+pub fn rule_name(target: &NameSelector, key: &str, effect: &str) -> String {
+    let NameSelector { driver, pool, device } = target;
     let own_effect = (effect != "None").then_some(effect);
     let parts = [driver.as_deref(), pool.as_deref(), device.as_deref(), Some(key), own_effect];
     let own = if own_effect.is_some() { parts.len() } else { parts.len() - 1 };
@@ -51,27 +49,26 @@ pub fn rule_name(target: &DeviceNames, key: &str, effect: &str) -> String {
     }
     readable.truncate(MAX_READABLE_CHARS);
     let mut name = readable.trim_end_matches('-').to_owned();
+    let digest = format!("{:x}", hash.finalize());
     name.push('-');
-    for byte in hash.finalize().iter().take(4) {
-        _ = write!(name, "{byte:02x}");
-    }
+    name.extend(digest.chars().take(8));
     name
 }
 
 #[cfg(test)]
 mod tests {
     use super::rule_name;
-    use tollgate_engine::impact::target::DeviceNames;
+    use tollgate_engine::impact::target::NameSelector;
 
     fn name(parts: [&str; 3], key: &str) -> String {
         let [driver, pool, device] = parts.map(|part| Some(part.to_owned()).filter(|part| !part.is_empty()));
-        rule_name(&DeviceNames { driver, pool, device }, key, "None")
+        rule_name(&NameSelector { driver, pool, device }, key, "None")
     }
 
     #[test]
     fn rules_with_different_effects_have_different_names() {
         let driver = Some("gpu.example.com".to_owned());
-        let target = DeviceNames { driver, ..DeviceNames::default() };
+        let target = NameSelector { driver, ..NameSelector::default() };
         let [none, schedule, execute] =
             ["None", "NoSchedule", "NoExecute"].map(|effect| rule_name(&target, "example.com/drain", effect));
         assert_eq!(none, "gpu-example-com-any-any-drain-03b5151a");

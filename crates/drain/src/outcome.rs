@@ -1,10 +1,10 @@
 //! The contents of a plan, as plain values without borrows. Formatting as text or JSON is not part of this module.
 
 use std::fmt;
-use tollgate_engine::impact::target::DeviceNames;
+use tollgate_engine::impact::target::NameSelector;
 use tollgate_forecast::WorkloadName;
 
-/// The plan of a drain.
+/// The plan of a drain: rules to create, pods to evict in waves, and pods that stay.
 #[derive(Clone, PartialEq, Debug)]
 pub struct DrainPlan {
     /// The DeviceTaintRules that close the devices, one for each selector.
@@ -32,6 +32,13 @@ pub struct DeviceId {
     pub device: String,
 }
 
+impl DeviceId {
+    pub(crate) fn new(driver: &str, pool: &str, device: &str) -> DeviceId {
+        let [driver, pool, device] = [driver, pool, device].map(str::to_owned);
+        DeviceId { driver, pool, device }
+    }
+}
+
 impl fmt::Display for DeviceId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}/{}", self.driver, self.pool, self.device)
@@ -43,12 +50,12 @@ impl fmt::Display for DeviceId {
 pub struct PlannedRule {
     /// Name of the DeviceTaintRule.
     pub name: String,
-    pub selects: DeviceNames,
+    pub selects: NameSelector,
     /// Number of published devices that the rule selects.
     pub published: usize,
 }
 
-/// A pod that uses selected devices.
+/// A pod that uses devices of the drain, and whether and when it moves.
 #[derive(Clone, PartialEq, Debug)]
 pub struct PlannedPod {
     pub namespace: String,
@@ -71,7 +78,7 @@ pub struct PlannedPod {
     pub is_forceable: bool,
 }
 
-/// Whether the drain moves a pod.
+/// Whether the plan of the drain moves a pod, and when, or why it stays.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Fate {
     /// The pod is evicted in this wave, counted from 0. `nodes` are the expected nodes of its replacement,
@@ -81,7 +88,7 @@ pub enum Fate {
     Stays { reason: StayReason, why: String, remedy: String },
 }
 
-/// Why a pod is not moved.
+/// Why the drain does not move a pod.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum StayReason {
     /// No free device or no suitable node for its replacement.

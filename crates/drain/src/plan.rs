@@ -2,30 +2,31 @@
 
 use crate::budgets::Budgets;
 use crate::fit::{FitResult, FitSimulation, MoverDecision};
-use crate::movable::{Checks, has_controller, is_daemon_pod, node_of};
-use crate::notes::notes_of;
+use crate::movable::{MoveChecks, has_controller, is_daemon_pod, node_of};
+use crate::notes::state_notes;
 use crate::outcome::{DrainPlan, Fate, PlannedPod, PlannedRule, StayReason, Wave};
 use crate::request::DrainRequest;
 use crate::rule::closing_rule_json;
 use crate::selection::Selection;
 use crate::stay::{Stay, path};
-use crate::targets::{ResolvedTargets, resolve};
+use crate::targets::{ResolvedTargets, resolve_targets};
 use crate::units::{Unit, units_of};
 use crate::users::{HeldClaim, PodUse, held_claims, pods_of};
 use crate::waves::{Mover, MoverKind, MoverWave, most_limiting};
 use std::collections::BTreeMap;
 use tollgate_api::profile::{ApiKind, Version};
 use tollgate_document::doc::{self, Doc};
-use tollgate_engine::impact::target::DeviceNames;
+use tollgate_engine::impact::target::NameSelector;
 use tollgate_forecast::{
     Forecast, ObjectKind, Plan, Release, Settings, State, StoredObject, WorkloadName, controllers_of,
     job_failure, workload_of,
 };
+use tollgate_formats::count::counted;
 
 /// Grace period of a pod without `terminationGracePeriodSeconds`.
 const DEFAULT_GRACE_SECONDS: i64 = 30;
 
-/// Input of [`plan`].
+/// Everything that a drain plan is computed from.
 #[derive(Clone, Copy)]
 pub struct PlanInput<'a, 'd> {
     pub state: &'a State<'d>,
@@ -39,7 +40,7 @@ pub struct PlanInput<'a, 'd> {
     pub missing: &'a [String],
     /// The selectors of rules that this drain has already created. Their devices belong to the drain, even if
     /// no slice publishes them any more.
-    pub closed: &'a [DeviceNames],
+    pub closed: &'a [NameSelector],
     /// True if no pod has moved yet, so that the first wave has one pod.
     pub is_first_wave: bool,
 }
@@ -47,8 +48,8 @@ pub struct PlanInput<'a, 'd> {
 /// Computes the plan. Fails if a target selects no device, or if there are too many rules.
 pub fn plan(input: &PlanInput<'_, '_>) -> Result<DrainPlan, String> {
     let PlanInput { state, request, .. } = *input;
-    let ResolvedTargets { rules, devices, mut notes } = resolve(state, request, input.closed)?;
-    notes.extend(notes_of(state));
+    let ResolvedTargets { rules, devices, mut notes } = resolve_targets(state, request, input.closed)?;
+    notes.extend(state_notes(state));
     let names: Vec<_> = rules.iter().map(|rule| rule.selects.clone()).collect();
     let selection = Selection::from_rules(&names);
     let held = held_claims(state, &selection);
@@ -56,7 +57,7 @@ pub fn plan(input: &PlanInput<'_, '_>) -> Result<DrainPlan, String> {
     let pods = pods_of(&held);
     let budgets = Budgets::from_state(state);
     let budgets_by_pod: Vec<Vec<usize>> = pods.iter().map(|pod| budgets.budgets_for_pod(pod.pod)).collect();
-    let checks = Checks { state, request, held: &held, budgets: &budgets };
+    let checks = MoveChecks { state, request, held: &held, budgets: &budgets };
     let mut stays: Vec<Option<Stay>> =
         pods.iter().zip(&budgets_by_pod).map(|(pod, budgets)| checks.stay_reason(pod, budgets)).collect();
     let units = units_of(state, &pods);
@@ -77,7 +78,7 @@ pub fn plan(input: &PlanInput<'_, '_>) -> Result<DrainPlan, String> {
     let FitResult { fits, waves, nodes } = fitting.drop_movers_until_all_fit(&mut movers);
     for (mover, fit) in movers.iter().zip(fits) {
         let MoverDecision::Stays(stay, culprit) = fit else { continue };
-        keep_pods_of_mover(mover, &pods, &stay, culprit, &mut stays);
+        keep_together(&mover.pods, &pods, &stay, Some(culprit), &mut stays);
     }
 
     let assembly = PlanAssembler {
@@ -96,9 +97,9 @@ pub fn plan(input: &PlanInput<'_, '_>) -> Result<DrainPlan, String> {
 pub fn rules_for(
     state: &State<'_>,
     request: &DrainRequest,
-    closed: &[DeviceNames],
+    closed: &[NameSelector],
 ) -> Result<Vec<PlannedRule>, String> {
-    resolve(state, request, closed).map(|resolved| resolved.rules)
+    resolve_targets(state, request, closed).map(|resolved| resolved.rules)
 }
 
 /// Marks all pods of a unit as staying if one of them stays, or if the unit cannot move as a whole.
@@ -109,24 +110,10 @@ fn keep_blocked_units<'d>(
     stays: &mut [Option<Stay>],
 ) {
     for unit in units {
-        let found = unit.pods.iter().find_map(|index| {
-            let stay = stays.get(*index)?.clone()?;
-            Some((*index, stay))
-        });
-        let stay = match found {
-            Some((index, stay)) => Some((Some(index), stay)),
-            None => unit.stay_reason(pods, budgets).map(|stay| (None, stay)),
-        };
+        let found = unit.pods.iter().find_map(|index| Some((Some(*index), stays.get(*index)?.clone()?)));
+        let stay = found.or_else(|| Some((None, unit.stay_reason(pods, budgets)?)));
         let Some((culprit, stay)) = stay else { continue };
-        for index in &unit.pods {
-            let Some(own) = stays.get_mut(*index) else { continue };
-            if own.is_none() {
-                *own = Some(match culprit.and_then(|culprit| pods.get(culprit)) {
-                    Some(other) => stay_because_of(&stay, other.pod),
-                    None => stay.clone(),
-                });
-            }
-        }
+        keep_together(&unit.pods, pods, &stay, culprit, stays);
     }
 }
 
@@ -155,7 +142,7 @@ fn keep_pods_of_failing_jobs<'d>(
     for (job, indices) in jobs.into_values() {
         let Some(reason) = job_failure(job, indices.len()) else { continue };
         let (spec, status) = (job.value.get("spec"), job.value.get("status"));
-        let lost = crate::stay::count_noun(indices.len(), "pod");
+        let lost = counted(indices.len(), "pod");
         let why = format!("Job {} fails ({reason}) if it loses {lost}.", path(job));
         let failed = status.get("failed").int().unwrap_or(0);
         let needed = failed.saturating_add(i64::try_from(indices.len()).unwrap_or(i64::MAX));
@@ -176,17 +163,17 @@ fn keep_pods_of_failing_jobs<'d>(
     }
 }
 
-/// Marks all pods of a mover as staying because of the pod `culprit`.
-fn keep_pods_of_mover(
-    mover: &Mover,
+/// Marks those pods of a group as staying that are not yet marked, because of the pod `culprit` if there is one.
+fn keep_together(
+    group: &[usize],
     pods: &[PodUse<'_>],
     stay: &Stay,
-    culprit: usize,
+    culprit: Option<usize>,
     stays: &mut [Option<Stay>],
 ) {
-    for index in &mover.pods {
-        let Some(own) = stays.get_mut(*index) else { continue };
-        *own = Some(match pods.get(culprit).filter(|_| culprit != *index) {
+    for index in group {
+        let Some(own @ None) = stays.get_mut(*index) else { continue };
+        *own = Some(match culprit.filter(|culprit| culprit != index).and_then(|culprit| pods.get(culprit)) {
             Some(other) => stay_because_of(stay, other.pod),
             None => stay.clone(),
         });

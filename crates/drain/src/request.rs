@@ -17,7 +17,8 @@ pub struct DrainRequest {
     pub options: MoveOptions,
 }
 
-/// Which pods may be moved, and how many at a time. All booleans default to false, which moves fewer pods.
+/// Options that decide which pods may be moved, and how many at a time. All booleans default to false, which moves
+/// fewer pods.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub struct MoveOptions {

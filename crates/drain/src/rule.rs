@@ -2,10 +2,9 @@
 
 use crate::request::DrainRequest;
 use sha2::{Digest as _, Sha256};
-use std::fmt::Write as _;
 use tollgate_api::profile::Version;
 use tollgate_document::doc::New;
-use tollgate_engine::impact::target::{DeviceNames, DeviceTarget};
+use tollgate_engine::impact::target::{DeviceTarget, NameSelector};
 
 /// Label of a DeviceTaintRule with the ID of its drain.
 pub const ID_LABEL: &str = "tollgate.dev/drain-id";
@@ -16,12 +15,12 @@ pub const FLAGS_ANNOTATION: &str = "tollgate.dev/flags";
 /// Annotation with the start time of the drain, which `--force-after` uses.
 pub const STARTED_ANNOTATION: &str = "tollgate.dev/started";
 
-/// Length of a drain ID.
-const ID_BYTES: usize = 6;
+/// Number of bytes of the hash that identifies a drain.
+const ID_LENGTH: usize = 12;
 
 /// A DeviceTaintRule with the effect NoSchedule as JSON, in the given version of `resource.k8s.io`. It
 /// contains only the fields that a forecast needs.
-pub(crate) fn closing_rule_json(name: &str, selects: &DeviceNames, key: &str, version: Version) -> String {
+pub(crate) fn closing_rule_json(name: &str, selects: &NameSelector, key: &str, version: Version) -> String {
     let selector = selects.criteria().map(|(field, value)| (field, New::str(value))).collect();
     let taint = vec![("key", New::str(key)), ("effect", New::str("NoSchedule"))];
     let spec = vec![("deviceSelector", New::Object(selector)), ("taint", New::Object(taint))];
@@ -44,10 +43,8 @@ pub fn drain_id(request: &DrainRequest) -> String {
         hash.update(part.as_bytes());
         hash.update([0]);
     }
-    let mut id = String::new();
-    for byte in hash.finalize().iter().take(ID_BYTES) {
-        _ = write!(id, "{byte:02x}");
-    }
+    let mut id = format!("{:x}", hash.finalize());
+    id.truncate(ID_LENGTH);
     id
 }
 
@@ -55,7 +52,7 @@ pub fn drain_id(request: &DrainRequest) -> String {
 fn target_text(target: &DeviceTarget) -> String {
     match target {
         DeviceTarget::Node(node) => format!("node/{node}"),
-        DeviceTarget::Devices(DeviceNames { driver, pool, device }) => {
+        DeviceTarget::Devices(NameSelector { driver, pool, device }) => {
             let parts = [driver, pool, device].map(|name| name.as_deref().unwrap_or("*"));
             parts.join("/")
         }
@@ -68,7 +65,7 @@ mod tests {
     use crate::request::{DEFAULT_KEY, DrainRequest, MoveOptions};
     use tollgate_api::profile::{ApiKind, Profile};
     use tollgate_document::doc;
-    use tollgate_engine::impact::target::{DeviceNames, DeviceTarget};
+    use tollgate_engine::impact::target::{DeviceTarget, NameSelector};
     use tollgate_engine::impact::{ProposedChange, Snapshot};
     use tollgate_formats::gotime::Timestamp;
 
@@ -93,7 +90,7 @@ mod tests {
 
     #[test]
     fn every_release_reads_the_rule() {
-        let names = DeviceNames {
+        let names = NameSelector {
             driver: Some("gpu.example.com".to_owned()),
             pool: Some("rack/7".to_owned()),
             device: None,

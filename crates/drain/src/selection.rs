@@ -3,7 +3,7 @@
 use crate::outcome::DeviceId;
 use std::collections::{BTreeMap, BTreeSet};
 use tollgate_api::view::AllocationResult;
-use tollgate_engine::impact::target::DeviceNames;
+use tollgate_engine::impact::target::NameSelector;
 
 /// The devices that a set of rules selects.
 #[derive(Debug, Default)]
@@ -11,7 +11,7 @@ pub(crate) struct Selection<'r> {
     /// Selected devices, by driver and pool.
     pools: BTreeMap<(&'r str, &'r str), PoolSelection<'r>>,
     /// Rules without a driver or pool. A drain creates none, but a user can.
-    others: Vec<&'r DeviceNames>,
+    others: Vec<&'r NameSelector>,
 }
 
 #[derive(Debug, Default)]
@@ -21,7 +21,7 @@ struct PoolSelection<'r> {
 }
 
 impl<'r> Selection<'r> {
-    pub(crate) fn from_rules(rules: impl IntoIterator<Item = &'r DeviceNames>) -> Selection<'r> {
+    pub(crate) fn from_rules(rules: impl IntoIterator<Item = &'r NameSelector>) -> Selection<'r> {
         let mut selection = Selection::default();
         for names in rules {
             let (Some(driver), Some(pool)) = (&names.driver, &names.pool) else {
@@ -48,16 +48,12 @@ impl<'r> Selection<'r> {
     pub(crate) fn device_of(&self, result: AllocationResult<'_>) -> Option<DeviceId> {
         let (driver, pool, device) = (result.driver(), result.pool(), result.device());
         let is_held = result.admin_access() != Some(true) && self.selects_device(driver, pool, device);
-        is_held.then(|| DeviceId {
-            driver: driver.to_owned(),
-            pool: pool.to_owned(),
-            device: device.to_owned(),
-        })
+        is_held.then(|| DeviceId::new(driver, pool, device))
     }
 }
 
 /// True if the selector matches the device.
-pub(crate) fn selects(names: &DeviceNames, driver: &str, pool: &str, device: &str) -> bool {
+pub(crate) fn selects(names: &NameSelector, driver: &str, pool: &str, device: &str) -> bool {
     let fits = |wanted: &Option<String>, found: &str| wanted.as_ref().is_none_or(|wanted| wanted == found);
     fits(&names.driver, driver) && fits(&names.pool, pool) && fits(&names.device, device)
 }

@@ -59,9 +59,3 @@ pub(crate) fn stop_command(workload: Workload<'_>) -> Option<String> {
 pub(crate) fn path(object: StoredObject<'_>) -> String {
     format!("{}/{}", object.namespace(), object.name())
 }
-
-/// The number with its noun: `1 pod`, `2 pods`.
-pub(crate) fn count_noun(number: usize, one: &str) -> String {
-    let s = if number == 1 { "" } else { "s" };
-    format!("{number} {one}{s}")
-}

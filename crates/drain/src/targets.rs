@@ -10,7 +10,7 @@ use crate::request::DrainRequest;
 use crate::selection::{Selection, selects};
 use std::collections::{BTreeMap, BTreeSet};
 use tollgate_api::view::{Claim, Slice, View as _};
-use tollgate_engine::impact::target::{DeviceNames, DeviceTarget, with_partitions};
+use tollgate_engine::impact::target::{DeviceTarget, NameSelector, with_partitions};
 use tollgate_engine::impact::{DeviceDetails, Snapshot};
 use tollgate_forecast::{ObjectKind, State};
 
@@ -29,13 +29,13 @@ type Pools<'d> = BTreeMap<(&'d str, &'d str), BTreeSet<&'d str>>;
 
 /// Resolves the targets of a request to rules. The selectors in `closed` are always included, even if their
 /// target selects no device any more.
-pub(crate) fn resolve(
+pub(crate) fn resolve_targets(
     state: &State<'_>,
     request: &DrainRequest,
-    closed: &[DeviceNames],
+    closed: &[NameSelector],
 ) -> Result<ResolvedTargets, String> {
     let (published, held, snapshot) = (published_devices(state), held_devices(state), slices_of(state));
-    let mut all: Vec<DeviceNames> = Vec::new();
+    let mut all: Vec<NameSelector> = Vec::new();
     let mut notes = Vec::new();
     let mut unresolved: Option<String> = None;
     for (index, target) in request.targets.iter().enumerate() {
@@ -57,7 +57,7 @@ pub(crate) fn resolve(
                 continue;
             }
         };
-        let by_pool: Vec<DeviceNames> =
+        let by_pool: Vec<NameSelector> =
             resolved.iter().flat_map(|names| split_by_pool(names, &published, &held)).collect();
         if !by_pool.iter().any(|names| selects_any(&published, names) || selects_any(&held, names)) {
             return Err(format!("{typed}: no device is published or allocated there"));
@@ -65,14 +65,12 @@ pub(crate) fn resolve(
         all.extend(by_pool);
     }
     // A rule that no other target explains was made for the one that selects nothing any more.
-    let explained: BTreeSet<NameKey> = all.iter().map(name_key).collect();
-    if let Some(reason) =
-        unresolved.filter(|_| closed.iter().all(|names| explained.contains(&name_key(names))))
-    {
+    let explained: BTreeSet<&NameSelector> = all.iter().collect();
+    if let Some(reason) = unresolved.filter(|_| closed.iter().all(|names| explained.contains(names))) {
         return Err(reason);
     }
     all.extend(closed.iter().cloned());
-    let before: BTreeSet<NameKey> = all.iter().map(name_key).collect();
+    let before: BTreeSet<NameSelector> = all.iter().cloned().collect();
     let all = remove_covered_selectors(with_partitions(all, &snapshot));
     if all.len() > MAX_RULES {
         return Err(format!(
@@ -81,7 +79,7 @@ pub(crate) fn resolve(
             all.len()
         ));
     }
-    let partitions = all.iter().filter(|names| !before.contains(&name_key(names))).count();
+    let partitions = all.iter().filter(|names| !before.contains(names)).count();
     if partitions > 0 {
         let (devices, are) = if partitions == 1 { ("device", "is") } else { ("devices", "are") };
         notes.push(format!(
@@ -94,12 +92,8 @@ pub(crate) fn resolve(
     for (pools, is_published) in [(&published, true), (&held, false)] {
         for (&(driver, pool), names) in pools {
             for device in names.iter().filter(|device| selection.selects_device(driver, pool, device)) {
-                let id = DeviceId {
-                    driver: driver.to_owned(),
-                    pool: pool.to_owned(),
-                    device: (*device).to_owned(),
-                };
-                unpublished += usize::from(devices.insert(id) && !is_published);
+                unpublished +=
+                    usize::from(devices.insert(DeviceId::new(driver, pool, device)) && !is_published);
             }
         }
     }
@@ -111,7 +105,7 @@ pub(crate) fn resolve(
     Ok(ResolvedTargets { rules, devices: devices.into_iter().collect(), notes })
 }
 
-fn planned_rule(names: DeviceNames, request: &DrainRequest, published: &Pools<'_>) -> PlannedRule {
+fn planned_rule(names: NameSelector, request: &DrainRequest, published: &Pools<'_>) -> PlannedRule {
     let count = pools_of(published, &names).map(|(driver, pool, devices)| {
         devices.iter().filter(|device| selects(&names, driver, pool, device)).count()
     });
@@ -121,7 +115,7 @@ fn planned_rule(names: DeviceNames, request: &DrainRequest, published: &Pools<'_
 /// The pools that match the driver and pool of the selector.
 fn pools_of<'p, 'd>(
     pools: &'p Pools<'d>,
-    names: &'p DeviceNames,
+    names: &'p NameSelector,
 ) -> impl Iterator<Item = (&'d str, &'d str, &'p BTreeSet<&'d str>)> {
     let fits = |wanted: &Option<String>, found: &str| wanted.as_ref().is_none_or(|wanted| wanted == found);
     let pools = pools.iter().map(|(&(driver, pool), devices)| (driver, pool, devices));
@@ -129,7 +123,7 @@ fn pools_of<'p, 'd>(
 }
 
 /// True if the selector matches one of these devices.
-fn selects_any(pools: &Pools<'_>, names: &DeviceNames) -> bool {
+fn selects_any(pools: &Pools<'_>, names: &NameSelector) -> bool {
     pools_of(pools, names).any(|(_, _, devices)| match &names.device {
         Some(device) => devices.contains(device.as_str()),
         None => !devices.is_empty(),
@@ -137,7 +131,7 @@ fn selects_any(pools: &Pools<'_>, names: &DeviceNames) -> bool {
 }
 
 /// Splits a selector into one selector for each pool.
-fn split_by_pool(names: &DeviceNames, published: &Pools<'_>, held: &Pools<'_>) -> Vec<DeviceNames> {
+fn split_by_pool(names: &NameSelector, published: &Pools<'_>, held: &Pools<'_>) -> Vec<NameSelector> {
     if names.driver.is_some() && names.pool.is_some() {
         return vec![names.clone()];
     }
@@ -148,7 +142,7 @@ fn split_by_pool(names: &DeviceNames, published: &Pools<'_>, held: &Pools<'_>) -
         pools_of(pools, names).filter(move |(_, _, devices)| has(devices))
     });
     let pools: BTreeSet<(&str, &str)> = found.map(|(driver, pool, _)| (driver, pool)).collect();
-    let names = pools.into_iter().map(|(driver, pool)| DeviceNames {
+    let names = pools.into_iter().map(|(driver, pool)| NameSelector {
         driver: Some(driver.to_owned()),
         pool: Some(pool.to_owned()),
         device: names.device.clone(),
@@ -156,21 +150,14 @@ fn split_by_pool(names: &DeviceNames, published: &Pools<'_>, held: &Pools<'_>) -
     names.collect()
 }
 
-/// Driver, pool and device, as a sort key.
-type NameKey = (Option<String>, Option<String>, Option<String>);
-
-fn name_key(names: &DeviceNames) -> NameKey {
-    (names.driver.clone(), names.pool.clone(), names.device.clone())
-}
-
 /// Sorts the selectors, and removes those that another selector covers.
-fn remove_covered_selectors(mut all: Vec<DeviceNames>) -> Vec<DeviceNames> {
-    all.sort_by_cached_key(name_key);
+fn remove_covered_selectors(mut all: Vec<NameSelector>) -> Vec<NameSelector> {
+    all.sort();
     all.dedup();
-    let whole: BTreeSet<NameKey> = all.iter().filter(|names| names.device.is_none()).map(name_key).collect();
+    let whole: BTreeSet<NameSelector> = all.iter().filter(|names| names.device.is_none()).cloned().collect();
     all.retain(|names| {
-        let pool = DeviceNames { device: None, ..names.clone() };
-        names.device.is_none() || !whole.contains(&name_key(&pool))
+        let pool = NameSelector { device: None, ..names.clone() };
+        names.device.is_none() || !whole.contains(&pool)
     });
     all
 }
@@ -208,7 +195,7 @@ fn held_devices<'d>(state: &State<'d>) -> Pools<'d> {
 
 /// Selectors for the devices that claims hold on this node although no slice publishes them. The node is
 /// taken from the allocation.
-fn unpublished_on_node(state: &State<'_>, node: &str, published: &Pools<'_>) -> Vec<DeviceNames> {
+fn unpublished_on_node(state: &State<'_>, node: &str, published: &Pools<'_>) -> Vec<NameSelector> {
     let mut found = Vec::new();
     for object in state.of_kind(ObjectKind::ResourceClaim).iter() {
         let Some(allocation) = Claim::of(object.value).status().allocation() else { continue };
@@ -219,7 +206,7 @@ fn unpublished_on_node(state: &State<'_>, node: &str, published: &Pools<'_>) -> 
             continue;
         }
         for result in allocation.devices().results().iter() {
-            let names = DeviceNames {
+            let names = NameSelector {
                 driver: Some(result.driver().to_owned()),
                 pool: Some(result.pool().to_owned()),
                 device: Some(result.device().to_owned()),

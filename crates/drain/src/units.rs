@@ -3,10 +3,11 @@
 
 use crate::budgets::Budgets;
 use crate::outcome::StayReason;
-use crate::stay::{Stay, count_noun};
+use crate::stay::Stay;
 use crate::users::PodUse;
 use std::collections::{BTreeMap, BTreeSet};
 use tollgate_forecast::{ObjectKind, State, StoredObject, UnitName, group_restarts, unit_of};
+use tollgate_formats::count::counted;
 
 /// Pods that can only move together: those of a JobSet, or of one LeaderWorkerSet group.
 #[derive(Clone, Debug)]
@@ -91,15 +92,15 @@ impl<'d> Unit<'d> {
             let why = format!(
                 "{} moves as one unit of {}, but PDB {} allows {}.",
                 capitalized(&self.description()),
-                count_noun(needed, "pod"),
+                counted(needed, "pod"),
                 budget.path(),
-                count_noun(usize::try_from(budget.allowed).unwrap_or_default(), "disruption")
+                counted(usize::try_from(budget.allowed).unwrap_or_default(), "disruption")
             );
             let edit = format!("`kubectl -n {} edit pdb {}`", budget.namespace, budget.name);
             let remedy = if allows(budget.allowed_at_best) {
                 "Wait until more of its pods are healthy, and run the same command again.".to_owned()
             } else {
-                format!("Let the PDB allow {}: {edit}.", count_noun(needed, "disruption"))
+                format!("Let the PDB allow {}: {edit}.", counted(needed, "disruption"))
             };
             Some(Stay::new(StayReason::GroupBudget, why, remedy))
         })

@@ -7,17 +7,17 @@ use crate::outcome::{ClaimHolder, DeviceId};
 use crate::selection::Selection;
 use std::collections::{BTreeMap, BTreeSet};
 use tollgate_api::view::{Claim, Pod, View as _};
-use tollgate_engine::impact::target::DeviceNames;
+use tollgate_engine::impact::target::NameSelector;
 use tollgate_forecast::{ClaimUser, ObjectKind, State, StoredObject, claim_users};
 
-/// A claim that holds selected devices.
+/// A claim that holds devices of the drain, with the pods that use it.
 pub(crate) struct HeldClaim<'d> {
     pub(crate) claim: StoredObject<'d>,
     pub(crate) devices: Vec<DeviceId>,
     pub(crate) users: Vec<ClaimUser<'d>>,
 }
 
-/// A pod that uses selected devices.
+/// A pod that uses devices of the drain, with these devices and claims.
 pub(crate) struct PodUse<'d> {
     pub(crate) pod: StoredObject<'d>,
     pub(crate) devices: BTreeSet<DeviceId>,
@@ -27,7 +27,7 @@ pub(crate) struct PodUse<'d> {
 
 /// The claims that hold devices selected by these rules, by namespace and name. Results with `adminAccess` do
 /// not count. An empty list means that the devices are free.
-pub fn holding_claims(state: &State<'_>, rules: &[DeviceNames]) -> Vec<ClaimHolder> {
+pub fn holding_claims(state: &State<'_>, rules: &[NameSelector]) -> Vec<ClaimHolder> {
     let held = held_claims(state, &Selection::from_rules(rules));
     held.iter().map(HeldClaim::holder).collect()
 }

@@ -6,6 +6,7 @@
 use crate::budgets::Budgets;
 use crate::outcome::Budget;
 use std::collections::{BTreeMap, BTreeSet};
+use tollgate_formats::count::counted;
 
 /// A pod that moves, or the pods of a unit that move together.
 #[derive(Clone, Debug)]
@@ -21,7 +22,7 @@ pub(crate) struct Mover {
     pub(crate) is_ready: bool,
 }
 
-/// How a mover can be combined with others in a wave.
+/// Whether a mover can share a wave with other movers.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum MoverKind {
     /// One pod whose replacement fits.
@@ -34,7 +35,7 @@ pub(crate) enum MoverKind {
     Alone,
 }
 
-/// Movers that move together.
+/// The movers that are evicted together in one wave.
 #[derive(Clone, Debug)]
 pub(crate) struct MoverWave {
     /// Indices of the movers.
@@ -44,7 +45,7 @@ pub(crate) struct MoverWave {
 
 /// Assigns the movers for which `is_moving` returns true to waves. With `is_first_wave`, the first wave has
 /// one pod.
-pub(crate) fn waves(
+pub(crate) fn assign_waves(
     movers: &[Mover],
     is_moving: &dyn Fn(usize) -> bool,
     budgets: &Budgets<'_>,
@@ -106,7 +107,7 @@ fn fill_next_wave(
     for &index in left {
         let Some(mover) = movers.get(index) else { continue };
         let is_spent = |budget: &&usize| {
-            let allowed = budgets.get(**budget).map_or(0, Budget::allowed_in_wave);
+            let allowed = budgets.get(**budget).map_or(0, Budget::max_pods_in_wave);
             used.get(budget).copied().unwrap_or(0) >= allowed
         };
         let spent = mover.budgets.iter().find(is_spent).and_then(|budget| budgets.get(*budget));
@@ -115,9 +116,9 @@ fn fill_next_wave(
         } else if workloads.contains(mover.workload.as_str()) {
             Some(format!("one pod of {} at a time", mover.workload))
         } else if let Some(budget) = spent {
-            Some(format!("PDB {} allows {}", budget.path(), budget.allowed_in_wave()))
+            Some(format!("PDB {} allows {}", budget.path(), budget.max_pods_in_wave()))
         } else if wave.movers.len() >= max_wave.max(1) {
-            Some(format!("at most {} in a wave", crate::stay::count_noun(max_wave.max(1), "pod")))
+            Some(format!("at most {} in a wave", counted(max_wave.max(1), "pod")))
         } else {
             None
         };
@@ -151,7 +152,7 @@ pub(crate) fn most_limiting(movers: &[Mover], waves: &[MoverWave], budgets: &Bud
     let by_budget = by_budget.into_iter().filter_map(|(budget, count)| {
         let budget = budgets.get(budget)?;
         // A PDB that allows more than one pod is not what slows its only workload.
-        let rank = if budget.allowed_in_wave() == 1 { 2 } else { 0 };
+        let rank = if budget.max_pods_in_wave() == 1 { 2 } else { 0 };
         Some((count, rank, format!("PDB {}", budget.path())))
     });
     let all = workloads.chain(by_budget).filter(|(count, _, _)| *count > 1);

@@ -99,7 +99,7 @@ pub fn default_edits(
     edits.edits
 }
 
-/// Collects the edits of one object.
+/// Collects the edits that set the defaults of one object.
 struct EditCollector<'n> {
     edits: Vec<Edit>,
     now: &'n str,
@@ -110,19 +110,19 @@ struct EditCollector<'n> {
 }
 
 impl EditCollector<'_> {
-    /// Returns the items of a list with their indexes; none if the list is too long, see [`EditCollector::is_within`].
+    /// Returns the items of a list with their indexes; none if the list is too long, see [`EditCollector::is_short_enough`].
     fn items_within<'d, V: View<'d>>(
         &self,
         list: List<'d, V>,
         limit: usize,
     ) -> impl Iterator<Item = (usize, V)> + use<'d, V> {
-        let is_within = self.is_within(list.value(), limit);
+        let is_within = self.is_short_enough(list.value(), limit);
         list.iter().enumerate().take(if is_within { usize::MAX } else { 0 })
     }
 
     /// True if a list is short enough to get defaults: at most `limit` items for a mutation, [`MAX_DEFAULTED_ITEMS`]
     /// for validation.
-    fn is_within(&self, list: Value<'_>, limit: usize) -> bool {
+    fn is_short_enough(&self, list: Value<'_>, limit: usize) -> bool {
         let limit = if self.purpose == DefaultsFor::Mutation { limit } else { MAX_DEFAULTED_ITEMS };
         list.size() <= limit || list.items().nth(limit).is_none()
     }
@@ -134,7 +134,7 @@ impl EditCollector<'_> {
 
     /// Adds `timeAdded` to taints of a list that lack it.
     fn default_taints(&mut self, taints: List<'_, Taint<'_>>, at: &Path<'_>) {
-        if !self.is_within(taints.value(), MAX_TAINTS) {
+        if !self.is_short_enough(taints.value(), MAX_TAINTS) {
             return;
         }
         for (index, taint) in taints.value().items().enumerate() {

@@ -154,7 +154,7 @@ impl Engine {
         self.rules.has(rule)
     }
 
-    /// Replaces the policies.
+    /// Replaces the policies of the engine.
     #[must_use]
     pub fn with_policies(self, policies: Arc<PolicySet>) -> Engine {
         Engine { policies, ..self }
@@ -181,7 +181,7 @@ impl Engine {
 
     /// Configures the engine to return exactly the verdict of the API server; see [`Engine::exact`].
     #[must_use]
-    pub fn exactly(self) -> Engine {
+    pub fn with_exact_verdicts(self) -> Engine {
         Engine { exact: true, ..self }
     }
 

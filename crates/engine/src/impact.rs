@@ -185,7 +185,7 @@ impl ProposedChange {
     }
 }
 
-/// The cluster state, and how reliable it is.
+/// The state of the cluster, with its age and the number of objects that could not be read.
 #[derive(Clone, Debug)]
 pub struct ClusterState {
     /// The objects of the cluster.
@@ -211,7 +211,7 @@ impl ClusterState {
     }
 }
 
-/// The input of [`assess`] and [`count`].
+/// The state, change, release and time for which [`assess`] and [`count`] compute the impact.
 #[derive(Clone, Copy, Debug)]
 pub struct ImpactQuery<'s> {
     /// The state of the cluster.
@@ -268,7 +268,7 @@ impl ImpactQuery<'_> {
     }
 }
 
-/// The impact of a change.
+/// The effects of a change: numbers, and the affected pods with reasons.
 #[derive(Debug)]
 pub struct Impact<'s> {
     /// The numbers that the eviction controller would report if the effect were NoExecute.
@@ -329,13 +329,13 @@ impl PodOutcome {
         }
     }
 
-    /// True if it is evicted, now or later.
+    /// True if the pod is evicted, now or later.
     pub fn is_evicted(self) -> bool {
         matches!(self, PodOutcome::EvictedNow | PodOutcome::EvictedAt(_))
     }
 }
 
-/// A pod that uses a selected device.
+/// What happens to a pod that uses a selected device, and why.
 #[derive(Debug)]
 pub struct PodImpact<'s> {
     /// Namespace of the pod.

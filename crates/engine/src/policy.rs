@@ -50,7 +50,7 @@ pub use relevance::PolicySubset;
 pub(crate) use resource::resource_findings;
 pub use resource::{Acceptance, FieldError, PolicyResource, ResourceState, resource_errors};
 pub use resource::{SCHEMA_FILE, is_map_key, max_items};
-pub use schema::{Field, Struct, Ty, field, near, required};
+pub use schema::{Field, Struct, Ty, field, nearest_name, required};
 pub use toleration::{ListedEntry, ListedTolerations};
 
 use std::cell::RefCell;
@@ -61,7 +61,7 @@ use crate::defaults::Edit;
 use crate::rules::ratchet::{self, Extent, Ratchet, StoredFindings};
 use crate::rules::table::POLICY_LOOKUP;
 use crate::rules::{Level, RuleSet};
-use broken::Defect;
+use broken::PolicyDefect;
 use cel::Variables;
 use conditions::{Expressions, RequestVariables};
 use index::NamespaceIndex;
@@ -87,7 +87,7 @@ pub struct PolicySet {
     resources: Vec<ResourceState>,
 }
 
-/// A compiled policy.
+/// A compiled policy of any kind, with the fields that all kinds share.
 #[derive(Debug)]
 struct Policy {
     name: Box<str>,
@@ -97,7 +97,7 @@ struct Policy {
     generation: Option<i64>,
     /// The reason why the policy cannot be evaluated. Set only for custom resources, because policy files
     /// with errors are not loaded.
-    broken: Option<Defect>,
+    broken: Option<PolicyDefect>,
     scope: Scope,
     exempt: Exemptions,
     action: Level,
@@ -354,12 +354,12 @@ impl Policy {
         self.enforce_from.filter(|from| self.action == Level::Deny && is_later(from))
     }
 
-    /// True if it cannot report anything about an object without tolerations.
+    /// True if the policy cannot report anything about an object without tolerations.
     fn limits_tolerations_only(&self) -> bool {
         self.expressions.is_empty() && self.spec.limits_tolerations_only()
     }
 
-    /// True if it adds tolerations to claims. A policy that only audits adds none.
+    /// True if the policy adds tolerations to claims. A policy that only audits adds none.
     fn adds_defaults(&self) -> bool {
         self.spec.has_defaults() && self.action != Level::Audit
     }

@@ -21,7 +21,7 @@ pub mod widening;
 pub use cx::Cx;
 pub use tollgate_document::finding::{DependsOn, Level, Origin, Rule, RuleId, Tag};
 
-use ratchet::{Ratchet, Statement};
+use ratchet::{BorrowedFinding, Ratchet};
 use table::TABLE;
 
 use std::cell::RefCell;
@@ -33,7 +33,6 @@ use crate::site::{DeviceSelection, LocatedTaint, Site, TaintList, walk};
 use tollgate_api::view::{List, Toleration};
 use tollgate_document::field::Path;
 use tollgate_document::finding::{Finding, FindingBudget, Findings};
-use tollgate_formats::gotime;
 
 /// A check function and the rules that it reports. The functions for the API server's rules call each other
 /// across files, so they list no rules and can report any of them.
@@ -54,14 +53,14 @@ impl Group {
 
 impl Check {
     /// Number of variants of [`Check`].
-    const KINDS: usize = 6;
-    /// The index of [`Check::Object`].
-    const OBJECT: usize = 0;
+    const VARIANTS: usize = 6;
+    /// The index of the [`Check::Object`] groups in [`RuleSet::groups`].
+    const OBJECT_INDEX: usize = 0;
 
     /// Returns the index of this variant in [`RuleSet::groups`].
     fn index(&self) -> usize {
         match self {
-            Check::Object(_) => Check::OBJECT,
+            Check::Object(_) => Check::OBJECT_INDEX,
             Check::Taints(_) => 1,
             Check::Taint(_) => 2,
             Check::Tolerations(_) => 3,
@@ -106,7 +105,7 @@ pub struct RuleSet {
     wanted: [bool; TABLE.len()],
     /// The groups to call, by the part that they check: a slice has a thousand taints, and each is passed only to the
     /// groups that check taints.
-    groups: [Vec<Group>; Check::KINDS],
+    groups: [Vec<Group>; Check::VARIANTS],
 }
 
 impl RuleSet {
@@ -151,7 +150,7 @@ impl RuleSet {
     /// server's are left out if the stored object already had them.
     pub fn run(&self, admission: &DecodedAttributes<'_>, context: &Context<'_>, findings: &mut Findings) {
         let first = findings.kept().len();
-        let before = admission.old_object.map(|_| findings.mark());
+        let before = admission.old_object.map(|_| findings.clone());
         self.run_groups(context, admission, |_| true, None, findings);
         let Some(stored) = admission.for_stored_object() else { return };
         // Where there is no server, the rules that are checked in its words are ours too.
@@ -172,7 +171,7 @@ impl RuleSet {
         match before {
             // What was left out may be all that is new: it is judged again, and only what is new counts against the budget.
             Some(before) if has_lost => {
-                findings.reset(before);
+                *findings = before;
                 let ask = if is_of_drafts {
                     Ratchet::Ask(&known, admission.object)
                 } else {
@@ -183,7 +182,7 @@ impl RuleSet {
             _ => {
                 let known = &mut *known.borrow_mut();
                 findings.remove_excused(first, |finding| {
-                    is_ours(finding) && known.excuses(&Statement::of(finding, None), admission.object)
+                    is_ours(finding) && known.excuses(&BorrowedFinding::of(finding, None), admission.object)
                 });
             }
         }
@@ -218,14 +217,13 @@ impl RuleSet {
             hand_written: true,
             declarative: context.profile.declarative,
             now: admission.now.time,
-            latest: admission.now.time.and_then(gotime::written),
             on_key: false,
             rules: self,
             ratchet,
             findings,
             expressions: cx::EXPRESSION_BUDGET,
         };
-        for group in self.groups_for(Check::OBJECT).filter(|group| which(group)) {
+        for group in self.groups_for(Check::OBJECT_INDEX).filter(|group| which(group)) {
             if let Check::Object(check) = group.check {
                 check(&mut cx, admission);
             }

@@ -45,15 +45,15 @@ impl<'d> TaintList<'d> {
         self.entries.is_empty()
     }
 
-    /// Returns the entries of the list, to be [read](TaintList::read) one by one, because there can be many and an
-    /// entry takes only two words.
+    /// Returns the entries of the list, to be [read](TaintList::device_and_taint) one by one, because there can be many
+    /// and an entry takes only two words.
     pub fn entries(self) -> impl Iterator<Item = Value<'d>> + Clone {
         self.entries.value().items()
     }
 
     /// Returns the name of the device that the taint of an entry is on, and the taint; the name is empty for a patch.
     #[inline]
-    pub fn read(self, entry: Value<'d>) -> (&'d str, Taint<'d>) {
+    pub fn device_and_taint(self, entry: Value<'d>) -> (&'d str, Taint<'d>) {
         match self.owner {
             TaintOwner::Device | TaintOwner::Patch => (self.device, Taint::of(entry)),
             TaintOwner::Slice => (SliceTaint::of(entry).device(), SliceTaint::of(entry).taint()),
@@ -77,7 +77,7 @@ const MAX_SEARCHED: usize = 128;
 impl<'d> LocatedTaint<'d> {
     /// Returns the taint with the same key, value and effect on the same device of the stored object; `None` if there
     /// is none.
-    pub fn stored(&self) -> Option<Taint<'d>> {
+    pub fn stored_counterpart(&self) -> Option<Taint<'d>> {
         let old = self.old?;
         let is_same = |stored: &Taint<'_>| {
             stored.key() == self.taint.key()

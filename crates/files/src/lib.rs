@@ -30,7 +30,7 @@ use tollgate_document::source::{self, InputError};
 use tollgate_formats::sanitize;
 pub use walk::{FolderWalk, KUSTOMIZATIONS, WalkOptions, kustomizations_above, walk};
 
-/// Default limit of a file in bytes.
+/// Default maximum size of a file in bytes.
 pub const MAX_FILE: u64 = 64 << 20;
 
 /// An input to check.
@@ -104,6 +104,11 @@ pub fn outside_links_note(outside: &[PathBuf]) -> Option<String> {
 pub fn collect_complete(arguments: &[PathBuf]) -> Result<Vec<Input>, InputError> {
     let found = collect(arguments).without_outside_links();
     found.errors.into_iter().next().map_or(Ok(found.inputs), Err)
+}
+
+/// Reads all inputs of these arguments, in their order, and returns the name and the text of each.
+pub fn read_complete(arguments: &[PathBuf], limit: u64) -> Result<Vec<(String, String)>, InputError> {
+    collect_complete(arguments)?.iter().map(|input| Ok((input.name(), read(input, limit)?))).collect()
 }
 
 /// Finds the inputs of the arguments: files, folders, `-` for standard input.

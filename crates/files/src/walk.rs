@@ -106,7 +106,7 @@ fn note_files_above(folder: &Path, found: &mut FolderWalk) {
     }
 }
 
-/// The state of a walk in progress.
+/// State while folders are searched for files.
 struct Walker {
     root: PathBuf,
     no_ignore: bool,

@@ -25,7 +25,7 @@ use tollgate_api::view::{List, Selector};
 /// the same index need the same devices.
 pub(crate) type ClaimSetIndex = usize;
 
-/// A claim that needs an allocation.
+/// A claim of a pod that has no allocation yet, with the spec that must be satisfied.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RequestedClaim<'p> {
     pub(crate) namespace: &'p str,
@@ -33,7 +33,7 @@ pub(crate) struct RequestedClaim<'p> {
     pub(crate) spec: SpecEntry<'p>,
 }
 
-/// Result of the allocator for one node.
+/// The result of allocating the claims of a pod on one node.
 #[derive(Clone, Debug)]
 pub(crate) enum NodeAllocation<'p> {
     /// One allocation for each claim, and the score of the node.
@@ -96,7 +96,7 @@ impl<'p> AllocationCache<'p> {
     }
 
     /// Names of the features that the allocation depends on and that are not simulated.
-    pub(crate) fn unmodelled(&mut self, era: Era, claim_set: ClaimSetIndex) -> Rc<[&'static str]> {
+    pub(crate) fn unmodelled_features(&mut self, era: Era, claim_set: ClaimSetIndex) -> Rc<[&'static str]> {
         if let Some(known) = self.unmodelled.get(&(era.devices, claim_set)) {
             return Rc::clone(known);
         }
@@ -223,7 +223,7 @@ pub(crate) struct Devices<'p> {
 }
 
 impl<'p> Devices<'p> {
-    /// The devices of an era, with those held by the claims of the state.
+    /// The device usage at the start of an era: the devices that the claims of the state hold.
     pub(crate) fn new(plan: &'p Plan<'p>, era: Era) -> Option<Devices<'p>> {
         let nodes = plan.eras.nodes.get(era.nodes)?.len();
         let usage = plan.eras.devices.get(era.devices)?.usage.clone();
@@ -240,7 +240,12 @@ impl<'p> Devices<'p> {
     }
 
     /// Records that a claim was allocated (`is_held`) or deallocated.
-    pub(crate) fn change(&mut self, cache: &AllocationCache<'p>, held: &ClaimAllocation<'p>, is_held: bool) {
+    pub(crate) fn set_held(
+        &mut self,
+        cache: &AllocationCache<'p>,
+        held: &ClaimAllocation<'p>,
+        is_held: bool,
+    ) {
         let Some(devices) = self.plan.eras.devices.get(self.era.devices) else { return };
         for holding in held.holdings(&devices.inventory) {
             if is_held {
@@ -301,7 +306,7 @@ impl<'p> Devices<'p> {
     }
 
     /// The allocator's error for these claims on a node.
-    pub(crate) fn error(
+    pub(crate) fn allocation_error(
         &self,
         cache: &mut AllocationCache<'p>,
         node: NodeIndex,

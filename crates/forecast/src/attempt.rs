@@ -14,7 +14,7 @@ use crate::tables::{ClaimIndex, ClaimReference, PodEntry, PodIndex};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use tollgate_allocator::Unschedulable;
-use tollgate_allocator::condition::{PostFilter, rejected_message_for_reason, unschedulable_message};
+use tollgate_allocator::condition::{PostFilter, rejected_message, unschedulable_message};
 
 /// Maximum number of entries in `status.reservedFor` of a claim.
 const MAX_CONSUMERS: usize = 256;
@@ -26,10 +26,10 @@ const MIN_NODES_TO_SAMPLE: usize = 100;
 /// is full.
 const CLAIM_IN_USE: &str = "resourceclaim in use";
 
-/// Result of one scheduling attempt.
+/// The result of one attempt to schedule a pod: a node, why the pod stays pending, or what has to happen first.
 enum Attempt<'p> {
     /// The pod fits on a node.
-    Found(Choice<'p>),
+    Found(NodeChoice<'p>),
     Pending(Pending),
     /// An allocated claim that prevents scheduling was deallocated, and the pod is tried again.
     Deallocate(ClaimIndex),
@@ -37,12 +37,12 @@ enum Attempt<'p> {
 }
 
 /// The chosen node, with new allocations for the unallocated claims.
-struct Choice<'p> {
+struct NodeChoice<'p> {
     node: NodeIndex,
     allocations: Vec<(ClaimIndex, Arc<ClaimAllocation<'p>>)>,
 }
 
-/// The claims of a pod during a scheduling attempt.
+/// The claims of a pod during a scheduling attempt: which are allocated, and which the attempt must allocate.
 pub(crate) struct PodClaims<'p> {
     /// Claims that need an allocation.
     pub(crate) unallocated: Vec<(ClaimIndex, RequestedClaim<'p>)>,
@@ -240,8 +240,7 @@ impl<'p> Simulation<'_, 'p> {
             return Attempt::Pending(Pending::default());
         };
         let nodes = self.occupancy.nodes().len();
-        let rejected =
-            |text: &str| Attempt::Pending(unschedulable(rejected_message_for_reason(semantics, nodes, text)));
+        let rejected = |text: &str| Attempt::Pending(unschedulable(rejected_message(semantics, nodes, text)));
         let cycle = match Cycle::start(&self.occupancy, fits, &classes.delegated, entry.needs) {
             Ok(cycle) => cycle,
             Err(rejection) => return rejected(rejection.text),
@@ -301,7 +300,7 @@ impl<'p> Simulation<'_, 'p> {
         if let Some(best) = choose_node(&cycle, &feasible, &scores, &mut self.random)
             && let (Some(node), Some(allocations)) = (feasible.get(best), found.get(best))
         {
-            return Attempt::Found(Choice { node: *node, allocations: filter.with_claims(allocations) });
+            return Attempt::Found(NodeChoice { node: *node, allocations: filter.with_claims(allocations) });
         }
         let has_claims =
             filter.has_extended || !claims.unallocated.is_empty() || !claims.allocated.is_empty();
@@ -325,7 +324,7 @@ impl<'p> Simulation<'_, 'p> {
     }
 
     /// Binds a pod to the chosen node.
-    fn bind(&mut self, pod: PodIndex, choice: &Choice<'p>) {
+    fn bind(&mut self, pod: PodIndex, choice: &NodeChoice<'p>) {
         let plan = self.plan;
         let Some(entry) = plan.tables.pods.get(pod) else { return };
         let node = self.occupancy.nodes().get(choice.node).node.name;
@@ -374,7 +373,7 @@ impl<'p> Simulation<'_, 'p> {
     }
 }
 
-/// Index of a randomly chosen node among those with the highest score.
+/// Returns a random node among those with the highest score, as an index into `feasible`.
 fn choose_node(
     cycle: &Cycle<'_, '_, '_>,
     feasible: &[NodeIndex],

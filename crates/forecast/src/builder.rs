@@ -1,7 +1,7 @@
 //! Builds a plan: processes the steps once, and determines which pods are evicted and which pods controllers create.
 
 use crate::controllers::Controllers;
-use crate::eras::{Changed, apply_taints, taints_of};
+use crate::eras::{ChangedKinds, apply_taints, taints_of};
 use crate::nodes::{PodNeeds, PodSource};
 use crate::outcome::{Origin, WorkloadName};
 use crate::plan::{Action, Eviction, Plan, Stage, Step, TrackedPod, kind_of};
@@ -51,7 +51,7 @@ impl<'d> PlanBuilder<'d> {
     pub(crate) fn build(mut self, steps: Vec<Step<'d>>) -> Plan<'d> {
         self.read_state();
         let mut at = self.plan.settings.now;
-        let mut changed = Changed::ALL;
+        let mut changed = ChangedKinds::ALL;
         self.end_stage(at, &mut changed, Vec::new());
         let mut steps = steps.into_iter().peekable();
         let mut actions = Vec::new();
@@ -130,7 +130,7 @@ impl<'d> PlanBuilder<'d> {
         self.plan.has_timestamps = allocations.into_iter().any(|held| held.has_timestamp);
     }
 
-    fn end_stage(&mut self, at: Timestamp, changed: &mut Changed, actions: Vec<Action<'d>>) {
+    fn end_stage(&mut self, at: Timestamp, changed: &mut ChangedKinds, actions: Vec<Action<'d>>) {
         let Plan { eras, tables, catalog, stages, release, .. } = &mut self.plan;
         let before = stages.last().map(|stage| stage.era).unwrap_or_default();
         let changed = std::mem::take(changed);
@@ -142,7 +142,7 @@ impl<'d> PlanBuilder<'d> {
         &mut self,
         value: Value<'d>,
         at: Timestamp,
-        changed: &mut Changed,
+        changed: &mut ChangedKinds,
         actions: &mut Vec<Action<'d>>,
     ) {
         let known = kind_of(value).is_some_and(|kind| {
@@ -163,8 +163,8 @@ impl<'d> PlanBuilder<'d> {
             }
             ObjectKind::ResourceClaim => {
                 let tables = &mut self.plan.tables;
-                let claim = tables.claim(object.namespace(), object.name());
-                let spec = tables.spec(object.version, Claim::of(value).spec());
+                let claim = tables.claim_index(object.namespace(), object.name());
+                let spec = tables.add_spec(object.version, Claim::of(value).spec());
                 actions.push(Action::ApplyClaim(claim, spec));
             }
             ObjectKind::Deployment | ObjectKind::StatefulSet | ObjectKind::Job => {
@@ -179,7 +179,7 @@ impl<'d> PlanBuilder<'d> {
         kind: ObjectKind,
         namespace: &'d str,
         name: &'d str,
-        changed: &mut Changed,
+        changed: &mut ChangedKinds,
         actions: &mut Vec<Action<'d>>,
     ) {
         self.state.remove(kind, namespace, name);
@@ -187,7 +187,7 @@ impl<'d> PlanBuilder<'d> {
         match kind {
             ObjectKind::Pod => actions.push(Action::DeletePod { namespace, name }),
             ObjectKind::ResourceClaim => {
-                actions.push(Action::DeleteClaim(self.plan.tables.claim(namespace, name)));
+                actions.push(Action::DeleteClaim(self.plan.tables.claim_index(namespace, name)));
             }
             ObjectKind::ResourceSlice | ObjectKind::DeviceTaintRule => {
                 let kind = SnapshotKind::of("resource.k8s.io/v1", kind.name());
@@ -372,7 +372,7 @@ impl<'d> PlanBuilder<'d> {
         if object.value.get("metadata").get("deletionTimestamp").exists() {
             return;
         }
-        let controller = match self.plan.controllers.of(&self.state, object) {
+        let controller = match self.plan.controllers.controller_of(&self.state, object) {
             Controller::Job(_) if with_group => Controller::WhenGone,
             controller => controller,
         };
@@ -419,7 +419,7 @@ impl<'d> PlanBuilder<'d> {
             let object = self.objects.get(&pod).copied();
             self.report_pod(pod, Origin::Waiting, None, object);
             if let Some(object) = object {
-                let controller = self.plan.controllers.of(&self.state, object);
+                let controller = self.plan.controllers.controller_of(&self.state, object);
                 if let Some(entry) = self.plan.tables.pods.get_mut(pod) {
                     entry.controller = controller;
                 }

@@ -48,14 +48,14 @@ impl<'p> Simulation<'_, 'p> {
         state.reserved.clear();
         if let Some(held) = state.allocation.take() {
             self.retries_all = true;
-            self.devices.change(self.cache, &held, false);
+            self.devices.set_held(self.cache, &held, false);
         }
     }
 
     /// Sets the allocation of a claim.
     pub(crate) fn allocate(&mut self, claim: ClaimIndex, held: &Arc<ClaimAllocation<'p>>) {
         self.claim(claim).allocation = Some(Arc::clone(held));
-        self.devices.change(self.cache, held, true);
+        self.devices.set_held(self.cache, held, true);
     }
 
     /// The placement of a pod: its node and the devices of its claims.

@@ -21,7 +21,7 @@ pub(crate) struct Controllers {
     by_name: BTreeMap<(String, String), usize>,
 }
 
-/// A Job and its failure settings.
+/// How many failed pods a Job still tolerates, its reaction to disruptions, and its bound pods.
 #[derive(Clone, Debug)]
 pub(crate) struct Job {
     /// Number of further pods that can fail before the Job fails; `None` if the state does not contain the
@@ -46,7 +46,7 @@ pub(crate) enum OnDisruption {
     FailJob,
 }
 
-/// The pods that a workload creates.
+/// The pods that a workload creates: their template, names and controller.
 pub(crate) struct WorkloadPods<'d> {
     pub(crate) source: PodSource<'d>,
     /// The name of each pod; `None` if it is generated.
@@ -60,7 +60,7 @@ pub(crate) struct WorkloadPods<'d> {
 
 impl Controllers {
     /// The controller that recreates the pod.
-    pub(crate) fn of<'d>(&mut self, state: &State<'d>, pod: StoredObject<'d>) -> Controller {
+    pub(crate) fn controller_of<'d>(&mut self, state: &State<'d>, pod: StoredObject<'d>) -> Controller {
         let reference = controller_reference(pod.value);
         let (api_version, kind) = (reference.get("apiVersion").str(), reference.get("kind").str());
         match (ObjectKind::of(api_version, kind), kind) {
@@ -70,13 +70,13 @@ impl Controllers {
             (Some(ObjectKind::Job), _) => {
                 let owner = controllers_of(state, pod).next();
                 let job = owner.filter(|(kind, _)| *kind == ObjectKind::Job).map(|(_, job)| job.value);
-                Controller::Job(self.job(pod.namespace(), reference.get("name").str(), job))
+                Controller::Job(self.job_index(pod.namespace(), reference.get("name").str(), job))
             }
             _ => Controller::Unknown(kind.to_owned()),
         }
     }
 
-    fn job(&mut self, namespace: &str, name: &str, object: Option<Value<'_>>) -> usize {
+    fn job_index(&mut self, namespace: &str, name: &str, object: Option<Value<'_>>) -> usize {
         let next = self.jobs.len();
         let place = *self.by_name.entry((namespace.to_owned(), name.to_owned())).or_insert(next);
         if place == next {
@@ -129,7 +129,7 @@ impl Controllers {
         let first = spec.get("ordinals").get("start").int().unwrap_or(0);
         let name = object.name();
         let controller = match kind {
-            ObjectKind::Job => Controller::Job(self.job(object.namespace(), name, Some(object.value))),
+            ObjectKind::Job => Controller::Job(self.job_index(object.namespace(), name, Some(object.value))),
             _ if is_set => Controller::WhenGone,
             _ => Controller::AtOnce,
         };

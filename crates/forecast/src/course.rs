@@ -36,7 +36,7 @@ pub(crate) enum PodState<'p> {
     Gone,
 }
 
-/// The state of one simulated run.
+/// The state of one simulated run (course) of a plan: time, pods, claims and devices.
 pub(crate) struct Simulation<'a, 'p> {
     pub(crate) plan: &'p Plan<'p>,
     pub(crate) fits: &'a [Fits<'p, 'p>],
@@ -137,7 +137,7 @@ impl<'a, 'p> Simulation<'a, 'p> {
             if number > 0 {
                 simulation.advance_time(Some(stage.at));
             }
-            simulation.begin_stage(number, stage)?;
+            simulation.enter_stage(number, stage)?;
         }
         simulation.advance_time(None);
         if simulation.is_explained(course) {
@@ -146,7 +146,9 @@ impl<'a, 'p> Simulation<'a, 'p> {
         Some(simulation.finish())
     }
 
-    fn begin_stage(&mut self, number: usize, stage: &'p Stage<'p>) -> Option<()> {
+    /// Enters the next stage of the plan: sets the time, and replaces nodes and devices if the stage changes them.
+    /// `None` if the plan lacks their description.
+    fn enter_stage(&mut self, number: usize, stage: &'p Stage<'p>) -> Option<()> {
         self.stage = number;
         self.now = stage.at;
         let before = self.devices.era;
@@ -165,10 +167,10 @@ impl<'a, 'p> Simulation<'a, 'p> {
                     continue;
                 }
                 if let Some(held) = stored {
-                    self.devices.change(self.cache, held, false);
+                    self.devices.set_held(self.cache, held, false);
                 }
                 if let Some(held) = &state.allocation {
-                    self.devices.change(self.cache, held, true);
+                    self.devices.set_held(self.cache, held, true);
                 }
             }
             self.hold_devices_of_deleted_pods();

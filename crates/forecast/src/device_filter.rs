@@ -34,7 +34,7 @@ pub(crate) enum DeviceVerdict<'p> {
     NotModelled(String),
 }
 
-/// The device filter of one scheduling attempt.
+/// The scheduler's filter for devices during the scheduling attempt of one pod.
 pub(crate) struct DeviceFilter<'w, 'p> {
     pub(crate) devices: &'w mut Devices<'p>,
     pub(crate) cache: &'w mut AllocationCache<'p>,
@@ -67,7 +67,7 @@ impl<'p> DeviceFilter<'_, 'p> {
                 Some(NodeAllocation::Unschedulable(reason)) => return DeviceVerdict::Rejected(reason.text()),
                 Some(NodeAllocation::Failed) => {
                     let asked = self.requested_claims(extended);
-                    let error = self.devices.error(self.cache, node, &asked);
+                    let error = self.devices.allocation_error(self.cache, node, &asked);
                     return DeviceVerdict::Failed(error.map_or(String::new(), |error| error_message(&error)));
                 }
                 Some(NodeAllocation::Unsupported(what)) => {
@@ -96,7 +96,7 @@ impl<'p> DeviceFilter<'_, 'p> {
         }
         self.noted = claim_set;
         let era = self.devices.era;
-        let asked = claim_set.map(|claim_set| self.cache.unmodelled(era, claim_set));
+        let asked = claim_set.map(|claim_set| self.cache.unmodelled_features(era, claim_set));
         let devices = self.devices.plan().eras.devices.get(era.devices);
         let allocated =
             self.claims.allocated.iter().filter_map(|(_, held)| feature_of_allocation(held, devices?));

@@ -36,7 +36,7 @@ pub struct DeviceReport<'d> {
     pub classes: Vec<ReportedClass<'d>>,
 }
 
-/// One device of the report.
+/// A device in the report, with its state, holders, taints and classes.
 #[derive(Clone, Debug)]
 pub struct ReportedDevice<'d> {
     pub driver: &'d str,
@@ -97,7 +97,7 @@ impl DeviceState {
     }
 }
 
-/// Why no request can be allocated a device.
+/// The reason why no request can be allocated a device, for reports.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum BlockedBy {
     /// The allocator cannot allocate it on any node, for this reason.
@@ -115,7 +115,7 @@ impl fmt::Display for BlockedBy {
     }
 }
 
-/// A taint of a device.
+/// A taint of a device, and the rule that sets it.
 #[derive(Clone, Copy, Debug)]
 pub struct ReportedTaint<'d> {
     pub key: &'d str,
@@ -143,7 +143,7 @@ pub struct DeviceCounts {
 }
 
 impl DeviceCounts {
-    /// Counts a device.
+    /// Counts a device in the totals of its states.
     pub fn add(&mut self, device: &ReportedDevice<'_>) {
         let one = |state| usize::from(device.is(state));
         self.total += 1;
@@ -207,14 +207,14 @@ pub fn report_devices<'d>(state: &State<'d>, profile: &Profile) -> DeviceReport<
             pool: published.candidate.pool,
             device: published.candidate.name,
             slice: Some(published.slice()),
-            node: single_node.of(published),
+            node: single_node.node_of(published),
             states: Vec::new(),
             blocked_by,
             capacity_left: Vec::new(),
             classes,
             class_errors,
             taints: taints_of(published),
-            holders: holders.of(published.key()),
+            holders: holders.holders_of(published.key()),
         };
         if usage.has_shares(published.key()) {
             device.capacity_left = published.capacity_left(&usage);
@@ -321,7 +321,7 @@ impl<'n, 'd> SingleNode<'n, 'd> {
         SingleNode { nodes, last: None }
     }
 
-    fn of(&mut self, device: PublishedDevice<'_, 'd>) -> Option<&'d str> {
+    fn node_of(&mut self, device: PublishedDevice<'_, 'd>) -> Option<&'d str> {
         let selection = device.nodes();
         match selection {
             NodeSelection::Name(name) => return Some(name),

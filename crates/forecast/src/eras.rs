@@ -50,7 +50,7 @@ pub(crate) struct DeviceEra<'d> {
     pub(crate) taints: Snapshot,
 }
 
-/// The DeviceClasses during an era.
+/// The DeviceClasses that are in effect during an era.
 #[derive(Debug)]
 pub(crate) struct ClassEra<'d> {
     pub(crate) classes: Classes<'d>,
@@ -63,7 +63,7 @@ pub(crate) struct ClassEra<'d> {
 /// The kinds of objects that have changed since the last era.
 #[derive(Clone, Copy, Default, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each one is a kind that changes or not")]
-pub(crate) struct Changed {
+pub(crate) struct ChangedKinds {
     pub(crate) devices: bool,
     pub(crate) classes: bool,
     pub(crate) templates: bool,
@@ -78,8 +78,9 @@ impl<'d> ClassEra<'d> {
     }
 }
 
-impl Changed {
-    pub(crate) const ALL: Changed = Changed { devices: true, classes: true, templates: true, nodes: true };
+impl ChangedKinds {
+    pub(crate) const ALL: ChangedKinds =
+        ChangedKinds { devices: true, classes: true, templates: true, nodes: true };
 
     /// Records that an object of this kind changes.
     pub(crate) fn note(&mut self, kind: ObjectKind) {
@@ -98,7 +99,7 @@ impl<'d> Eras<'d> {
     pub(crate) fn begin_era(
         &mut self,
         before: Era,
-        changed: Changed,
+        changed: ChangedKinds,
         state: &State<'d>,
         taints: &Snapshot,
         release: &Release,
@@ -132,7 +133,7 @@ impl<'d> Eras<'d> {
             let objects = state.of_kind(ObjectKind::ResourceClaimTemplate);
             let templates = objects.iter().map(|template| {
                 let spec = Template::of(template.value).spec().spec();
-                ((template.namespace(), template.name()), tables.spec(template.version, spec))
+                ((template.namespace(), template.name()), tables.add_spec(template.version, spec))
             });
             self.templates.push(templates.collect());
             era.templates = self.templates.len() - 1;

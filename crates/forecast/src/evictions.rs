@@ -27,12 +27,12 @@ const MAX_EVICTIONS_WITH_GRACE: u32 = 16;
 
 /// Seconds that a Job waits before it replaces a failed pod.
 // upstream v1.37 job.DefaultJobPodFailureBackOff
-const JOB_BACK_OFF: i64 = 10;
+const JOB_BACKOFF_SECONDS: i64 = 10;
 
 /// Default `terminationGracePeriodSeconds`, as set by the API server.
 const DEFAULT_GRACE_PERIOD: i64 = 30;
 
-/// A pod that is being deleted.
+/// A pod whose grace period has not ended, and the devices that it holds until then.
 #[derive(Debug)]
 pub(crate) struct Deletion<'p> {
     /// The time at which the pod is gone.
@@ -67,7 +67,7 @@ impl Evictions {
         Evictions { times: 0, placements: vec![place], is_endless: false }
     }
 
-    /// The last placement.
+    /// The placement of the pod before its last eviction.
     pub(crate) fn last(self) -> PodEnd {
         self.placements.into_iter().next_back().unwrap_or(PodEnd::NotRecreated)
     }
@@ -171,13 +171,13 @@ impl<'p> Simulation<'_, 'p> {
             Some(Controller::Job(job)) => {
                 let waits = self.jobs.get(*job).is_some_and(|job| job.replaces_when_gone);
                 let failed = if waits { gone } else { self.now };
-                Timestamp { seconds: failed.seconds.saturating_add(JOB_BACK_OFF), ..failed }
+                Timestamp { seconds: failed.seconds.saturating_add(JOB_BACKOFF_SECONDS), ..failed }
             }
             _ => self.now,
         }
     }
 
-    /// Deletes a pod. Returns the time at which it is gone.
+    /// Starts the deletion of a pod. Returns the time at which its grace period ends and the pod is gone.
     pub(crate) fn delete(&mut self, pod: PodIndex) -> Timestamp {
         let now = self.now;
         let Some(entry) = self.plan.tables.pods.get(pod) else { return now };
@@ -251,7 +251,7 @@ impl<'p> Simulation<'_, 'p> {
             self.retries_all = true;
         }
         for held in &deletion.held {
-            self.devices.change(self.cache, held, false);
+            self.devices.set_held(self.cache, held, false);
             self.retries_all = true;
         }
         for claim in entry.claims() {
@@ -267,7 +267,7 @@ impl<'p> Simulation<'_, 'p> {
     /// Records the devices of pods that are being deleted as held, after the devices have changed.
     pub(crate) fn hold_devices_of_deleted_pods(&mut self) {
         for held in self.deletions.iter().flat_map(|deletion| &deletion.held) {
-            self.devices.change(self.cache, held, true);
+            self.devices.set_held(self.cache, held, true);
         }
     }
 }

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Explanation for a StatefulSet pod that is not created.
 const HELD_BACK: &str = "A StatefulSet creates a pod after the pods before it are ready.";
 
-/// Result of one simulated run.
+/// The evicted pods, and the outcome of each reported pod, in one simulated run.
 #[derive(Clone, Debug)]
 pub struct Course {
     /// The pods of the initial state that are evicted.
@@ -39,7 +39,7 @@ pub(crate) enum PodEnd {
     HeldBack,
 }
 
-/// Why a pod is not bound.
+/// Why a pod is not bound: the condition that the scheduler writes, and an explanation for reports.
 #[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct Pending {
     /// Reason and message of the PodScheduled condition, if the scheduler sets it.

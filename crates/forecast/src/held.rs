@@ -11,7 +11,7 @@ use tollgate_api::profile::Profile;
 /// Maximum number of alternatives in a request.
 const MAX_ALTERNATIVES: i64 = 8;
 
-/// The allocation of a claim.
+/// The allocation of a claim: its devices, and the nodes that can use them.
 #[derive(Clone, Debug)]
 pub(crate) struct ClaimAllocation<'d> {
     pub(crate) nodes: AvailableOn<'d>,
@@ -22,7 +22,7 @@ pub(crate) struct ClaimAllocation<'d> {
     pub(crate) waits_for_driver: bool,
 }
 
-/// One device of an allocation.
+/// One device of a claim's allocation, with the tolerations that apply to it.
 #[derive(Clone, Debug)]
 pub(crate) struct HeldDevice<'d> {
     /// Request name in the format of allocation results: `request` or `request/alternative`.

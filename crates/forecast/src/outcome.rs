@@ -9,7 +9,7 @@ use tollgate_formats::gotime::Timestamp;
 /// Maximum number of placements listed for one pod. The others are only counted.
 pub const MAX_PLACEMENTS: usize = 32;
 
-/// The expected effects of applying the given objects.
+/// The expected effects of applying objects to a cluster: evicted pods, and where pods go.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Forecast {
     /// Number of simulated runs.
@@ -26,7 +26,7 @@ pub struct Forecast {
     pub missing: Vec<String>,
 }
 
-/// An evicted pod.
+/// A pod that is evicted in the forecast, with the time.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct EvictedPod {
     pub at: Timestamp,
@@ -133,7 +133,7 @@ pub struct PodForecast {
     pub not_modelled: Vec<String>,
 }
 
-/// A node and devices that a pod gets in some runs.
+/// A node and devices that a pod gets, with the number of simulated runs in which it gets them.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Placement {
     /// Number of runs with this placement.

@@ -19,7 +19,7 @@ use tollgate_cel::evaluate::Behaviour;
 use tollgate_document::doc::Value;
 use tollgate_formats::gotime::Timestamp;
 
-/// A change to the cluster.
+/// A change to the cluster, such as an applied or deleted object.
 #[derive(Clone, Debug)]
 pub enum Step<'d> {
     /// Creates an object, or replaces the object with the same name. The value is as the API server stores
@@ -35,7 +35,7 @@ pub enum Step<'d> {
     Wait(i64),
 }
 
-/// The simulated Kubernetes release.
+/// The Kubernetes release whose scheduler and controllers are simulated.
 #[derive(Clone, Copy, Debug)]
 pub struct Release {
     /// Behavior of evictions.
@@ -46,7 +46,7 @@ pub struct Release {
     pub behaviour: Behaviour,
 }
 
-/// Settings that do not describe the cluster.
+/// Settings of a simulation that do not describe the cluster: time, seed and limits.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
     /// Time of the first step.
@@ -104,7 +104,7 @@ pub(crate) struct Stage<'d> {
     pub(crate) actions: Vec<Action<'d>>,
 }
 
-/// A change to a pod or claim.
+/// A change that a stage makes to a pod or claim.
 #[derive(Debug)]
 pub(crate) enum Action<'d> {
     CreatePod(PodIndex),

@@ -39,7 +39,7 @@ pub struct GroupRestart<'d> {
     pub effect: String,
 }
 
-/// The effect on the other pods of a group.
+/// What happens to the other pods of a group when some of its pods are lost.
 struct Effect<'d> {
     policy: String,
     effect: String,

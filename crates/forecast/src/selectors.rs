@@ -42,13 +42,6 @@ impl CelSelectors {
     pub fn new(behaviour: Behaviour) -> CelSelectors {
         CelSelectors { behaviour, cache: RefCell::default() }
     }
-
-    /// The compile error of the expression, if any.
-    pub fn compile_error(&self, expression: &str) -> Option<SelectorError> {
-        let mut cache = self.cache.borrow_mut();
-        let index = cache.index_of(expression, &self.behaviour);
-        cache.expressions[index].program.as_ref().err().cloned()
-    }
 }
 
 impl Selectors for CelSelectors {

@@ -37,7 +37,7 @@ pub enum ObjectKind {
 }
 
 impl ObjectKind {
-    /// All kinds.
+    /// All kinds of objects that a forecast reads.
     pub const ALL: [ObjectKind; 19] = [
         ObjectKind::Namespace,
         ObjectKind::Node,
@@ -115,7 +115,7 @@ impl ObjectKind {
     }
 }
 
-/// An object with its API version.
+/// An object of the state, with the API version that it was read in.
 #[derive(Clone, Copy, Debug)]
 pub struct StoredObject<'d> {
     /// The version in `resource.k8s.io`; v1 for other groups.
@@ -223,7 +223,7 @@ impl<'d> State<'d> {
         self.listed.contains(&kind)
     }
 
-    /// True if it is known which kinds were listed.
+    /// True if it is known which kinds were listed completely, so that a kind without objects has none.
     pub(crate) fn lists_kinds(&self) -> bool {
         !self.listed.is_empty()
     }

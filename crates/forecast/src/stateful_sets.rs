@@ -63,8 +63,8 @@ impl Plan<'_> {
         self.races = races;
     }
 
-    /// Groups of replacements of one StatefulSet whose evictions can happen in any order, so that one is
-    /// evicted after another was already recreated.
+    /// Groups of replacements of one StatefulSet whose pods are evicted at the same time. Each simulated run draws
+    /// an order of these evictions, since a pod can be evicted after another one was already recreated.
     fn races_of(&self, pods: &[EvictedOrdinal<'_>]) -> Vec<Vec<PodIndex>> {
         let mut together: BTreeMap<_, Vec<&Eviction>> = BTreeMap::new();
         for (_, eviction) in pods.iter().filter(|(_, eviction)| eviction.is_by_taint) {

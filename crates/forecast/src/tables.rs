@@ -64,7 +64,7 @@ pub(crate) struct PodEntry<'d> {
 /// replaces.
 pub(crate) type Predecessor = (Option<PodIndex>, PodIndex);
 
-/// A claim that a pod references.
+/// A claim in `spec.resourceClaims` of a pod: by name, or generated from a template.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ClaimReference<'d> {
     pub(crate) reference: &'d str,
@@ -99,7 +99,7 @@ pub(crate) struct ClaimEntry<'d> {
     pub(crate) stored: Option<StoredClaim<'d>>,
 }
 
-/// A claim of the initial state.
+/// Spec, allocation and consumers of a claim of the initial state.
 #[derive(Clone, Debug)]
 pub(crate) struct StoredClaim<'d> {
     pub(crate) spec: SpecEntry<'d>,
@@ -122,7 +122,7 @@ pub(crate) struct Tables<'d> {
 
 impl<'d> Tables<'d> {
     /// Adds the spec of a claim or template.
-    pub(crate) fn spec(&mut self, version: Version, spec: ClaimSpec<'d>) -> SpecEntry<'d> {
+    pub(crate) fn add_spec(&mut self, version: Version, spec: ClaimSpec<'d>) -> SpecEntry<'d> {
         let next = u32::try_from(self.specs.len()).unwrap_or(u32::MAX);
         let text = format!("{}\0{}", version.name(), spec.json().raw_json());
         SpecEntry { version, spec, number: *self.specs.entry(text).or_insert(next) }
@@ -136,7 +136,7 @@ impl<'d> Tables<'d> {
     }
 
     /// Index of the claim with this name, which need not exist yet.
-    pub(crate) fn claim(&mut self, namespace: &'d str, name: &'d str) -> ClaimIndex {
+    pub(crate) fn claim_index(&mut self, namespace: &'d str, name: &'d str) -> ClaimIndex {
         let next = self.claims.len();
         let claim = *self.claims_by_name.entry((namespace, name)).or_insert(next);
         if claim == next {
@@ -148,9 +148,9 @@ impl<'d> Tables<'d> {
 
     /// Adds a claim of the initial state.
     pub(crate) fn add_stored_claim(&mut self, object: StoredObject<'d>) {
-        let index = self.claim(object.namespace(), object.name());
+        let index = self.claim_index(object.namespace(), object.name());
         let claim = Claim::of(object.value);
-        let spec = self.spec(object.version, claim.spec());
+        let spec = self.add_spec(object.version, claim.spec());
         let metadata = object.value.get("metadata");
         let stored = StoredClaim {
             spec,
@@ -192,10 +192,10 @@ impl<'d> Tables<'d> {
         for claim in PodClaims::of(source.spec).resource_claims().iter() {
             let reference = claim.name();
             let (claim, template) = match (claim.resource_claim_name(), known(reference)) {
-                (Some(name), _) => (Some(self.claim(namespace, name)), None),
+                (Some(name), _) => (Some(self.claim_index(namespace, name)), None),
                 (None, Some("")) => (None, None),
                 (None, Some(name)) => {
-                    (Some(self.claim(namespace, name)), claim.resource_claim_template_name())
+                    (Some(self.claim_index(namespace, name)), claim.resource_claim_template_name())
                 }
                 (None, None) => {
                     let generated = self.generated_claim(format!("{name}-{reference}-gen"));
@@ -206,7 +206,7 @@ impl<'d> Tables<'d> {
         }
         let extended = match status.get("extendedResourceClaimStatus").get("resourceClaimName").str() {
             "" => self.generated_claim("<extended-resources>".to_owned()),
-            name => self.claim(namespace, name),
+            name => self.claim_index(namespace, name),
         };
         let needs = catalog.add_pod(source);
         self.pods.push(PodEntry {

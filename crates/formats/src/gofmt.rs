@@ -29,11 +29,7 @@ pub fn shorten(text: &str, max_chars: usize) -> Cow<'_, str> {
 
 /// The text in double quotes, as Go's `%q` prints it.
 pub fn quote(value: &str) -> String {
-    let mut out = String::with_capacity(value.len() + 2);
-    out.push('"');
-    quote_into(&mut out, value);
-    out.push('"');
-    out
+    quote_bytes(value.as_bytes())
 }
 
 /// Go's `%q` of bytes that need not be UTF-8, such as a text cut in the middle of a character.

@@ -37,9 +37,6 @@ impl Timestamp {
 
 /// Reads an RFC 3339 time as Go does; the error is Go's message.
 pub fn parse(text: &str) -> Result<Timestamp, String> {
-    if let Some(time) = parse_canonical(text.as_bytes()) {
-        return Ok(time);
-    }
     parse_layout(text.as_bytes()).map_err(|error| error.text(text))
 }
 
@@ -57,53 +54,11 @@ pub fn micro_time(time: Timestamp) -> String {
     format!("{}.{:06}Z", rfc3339(time).trim_end_matches('Z'), time.nanos / 1000)
 }
 
-/// The bytes of [`rfc3339`], without an allocation; `None` for years outside of 0 to 9999. Their order is that of the
-/// times.
-pub fn written(time: Timestamp) -> Option<[u8; 20]> {
-    let (days, second) = (time.seconds.div_euclid(86_400), time.seconds.rem_euclid(86_400));
-    let (year, month, day) = date(days);
-    if !(0..10_000).contains(&year) {
-        return None;
-    }
-    let digit = |number: i64, place: i64| b'0' + u8::try_from(number / place % 10).unwrap_or_default();
-    let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
-    let two = |number: i64| [digit(number, 10), digit(number, 1)];
-    let [[m1, m2], [d1, d2], [h1, h2], [n1, n2], [s1, s2]] = [month, day, hour, minute, second].map(two);
-    let [y1, y2, y3, y4] = [1000, 100, 10, 1].map(|place| digit(year, place));
-    Some([y1, y2, y3, y4, b'-', m1, m2, b'-', d1, d2, b'T', h1, h2, b':', n1, n2, b':', s1, s2, b'Z'])
-}
-
-/// Reads a time of the form `2026-01-02T03:04:05Z` with a day up to 28; `None` for any other text. Nearly every time
-/// has this form, because the API server writes it, and a slice has a thousand.
-fn parse_canonical(text: &[u8]) -> Option<Timestamp> {
-    let &[y1, y2, y3, y4, b'-', m1, m2, b'-', d1, d2, b'T', h1, h2, b':', n1, n2, b':', s1, s2, b'Z'] = text
-    else {
-        return None;
-    };
-    // Eight digits at a time: outside '0' to '9' one of the two sums reaches the high bit.
-    let is_digits = |digits: [u8; 8]| {
-        const ONES: u64 = 0x0101_0101_0101_0101;
-        let word = u64::from_le_bytes(digits);
-        (word.wrapping_add(ONES * 0x46) | word.wrapping_sub(ONES * 0x30) | word) & (ONES * 0x80) == 0
-    };
-    if !is_digits([y1, y2, y3, y4, m1, m2, d1, d2]) || !is_digits([h1, h2, n1, n2, s1, s2, b'0', b'0']) {
-        return None;
-    }
-    let pair = |tens: u8, ones: u8| i64::from(tens - b'0') * 10 + i64::from(ones - b'0');
-    let (year, month, day) = (pair(y1, y2) * 100 + pair(y3, y4), pair(m1, m2), pair(d1, d2));
-    let (hour, minute, second) = (pair(h1, h2), pair(n1, n2), pair(s1, s2));
-    if !(1..=12).contains(&month) || !(1..=28).contains(&day) || hour > 23 || minute > 59 || second > 59 {
-        return None;
-    }
-    let seconds = days_before(year, month, day) * 86_400 + hour * 3600 + minute * 60 + second;
-    Some(Timestamp { seconds, nanos: 0 })
-}
-
 const LAYOUT: &str = "2006-01-02T15:04:05Z07:00";
 /// Bytes of a text that messages show.
 const MAX_SHOWN_BYTES: usize = 16 << 10;
 
-/// Why a text is not a valid time.
+/// The reason why a text is not a valid RFC 3339 time.
 enum TimeError<'a> {
     /// The rest does not match an element of the layout.
     Shape { rest: &'a [u8], element: &'static str },

@@ -14,8 +14,8 @@ mod uuid;
 pub use semver::is_semver;
 pub use shapes::{is_c_identifier, is_condition_reason};
 pub use texts::{
-    CIDENT, CIDR, CONDITION_REASON, EXTENDED_RESOURCE, LABEL1123, LOWERCASE_UUID, LVALUE, NO_DOTS, SEMVER,
-    SUBDOMAIN, SUBDOMAIN_CASELESS,
+    C_IDENTIFIER, CIDR, CONDITION_REASON, EXTENDED_RESOURCE, LABEL_VALUE, LABEL1123, LOWERCASE_UUID, NO_DOTS,
+    SEMVER, SUBDOMAIN, SUBDOMAIN_CASELESS,
 };
 pub use uuid::{is_lowercase_uuid, uid_problem};
 
@@ -110,7 +110,7 @@ pub fn label_value(value: &str, unit: Unit, report: &mut dyn FnMut(Problem)) {
         report(Cow::Borrowed(too_long_label(unit)));
     }
     if !value.is_empty() && !shapes::is_qualified(value) {
-        report(Cow::Borrowed(LVALUE));
+        report(Cow::Borrowed(LABEL_VALUE));
     }
 }
 

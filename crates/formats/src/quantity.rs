@@ -16,7 +16,7 @@ mod parse;
 
 use decimal::{Buffer, Decimal, View};
 
-/// An exact amount and how it was written.
+/// An exact amount of a resource, such as `1.5Gi`, with the format that it was written in.
 #[derive(Clone, Debug)]
 pub struct Quantity<'a> {
     amount: Amount,
@@ -25,7 +25,7 @@ pub struct Quantity<'a> {
     text: Option<&'a str>,
 }
 
-/// Why a text is not a valid quantity.
+/// The reason why a text is not a valid quantity.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ParseError {
     /// The text does not have the shape of a quantity.
@@ -58,7 +58,7 @@ enum Amount {
 const MAX_PLACES: u32 = 1024;
 
 impl ParseError {
-    /// The text upstream gives.
+    /// Returns the message of Kubernetes for the error.
     pub fn text(self) -> &'static str {
         match self {
             Self::FormatWrong => {

@@ -154,8 +154,18 @@ fn age(taken: Option<&Text>, at: &str) -> Markup {
             html! { (rough_duration(distance)) @if seconds > 0 { " before" } @else { " after" } " this report" }
         }
     };
-    html! { time { (taken) } ", " (distance) }
+    html! {
+        time { (taken) } ", "
+        @if seconds < OLD_AFTER {
+            (distance)
+        } @else {
+            strong.warn { (distance) } "; the cluster may have changed since"
+        }
+    }
 }
+
+/// Seconds after which the state of a cluster is likely to be another one.
+const OLD_AFTER: i64 = 3600;
 
 /// `3 min`, `5 h`, `12 days`
 fn rough_duration(seconds: u64) -> String {

@@ -8,14 +8,15 @@
 
 mod card;
 
+use std::borrow::{Borrow, Cow};
 use std::cmp::Ordering;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-use maud::{Markup, html};
+use maud::{Markup, PreEscaped, html};
 use serde::Deserialize;
 
 use crate::bars::Class;
-use crate::frame::counted;
+use crate::frame::{counted, grouped};
 use crate::text::Text;
 use card::{COMPACT_SIZE, full_card};
 pub use card::{Card, device_id};
@@ -134,6 +135,41 @@ impl State {
     }
 }
 
+impl Device {
+    pub(crate) fn is(&self, state: State) -> bool {
+        self.states.contains(&state)
+    }
+}
+
+/// How many devices are in which state, each counted once: `64 allocated (1 of them tainted), 16 free`. A device that is
+/// held and tainted counts as held, so the numbers add up.
+pub(crate) fn state_counts<'d>(devices: impl Iterator<Item = &'d Device>) -> String {
+    const ORDER: [State; 6] =
+        [State::Allocated, State::Shared, State::Tainted, State::Blocked, State::Unpublished, State::Free];
+    let mut counts = [(0, 0); ORDER.len()];
+    for device in devices {
+        let main = ORDER.iter().position(|state| device.is(*state));
+        if let Some((all, tainted)) = main.and_then(|place| counts.get_mut(place)) {
+            *all += 1;
+            *tainted += usize::from(device.is(State::Tainted));
+        }
+    }
+    let mut words = Vec::new();
+    for (state, (all, tainted)) in ORDER.into_iter().zip(counts) {
+        if all == 0 {
+            continue;
+        }
+        let also = match tainted {
+            0 => String::new(),
+            _ if state == State::Tainted => String::new(),
+            _ if tainted == all => " (also tainted)".to_owned(),
+            _ => format!(" ({} of them tainted)", grouped(tainted)),
+        };
+        words.push(format!("{} {}{also}", grouped(all), state.name()));
+    }
+    words.join(", ")
+}
+
 impl Taint {
     /// `key=value:NoExecute`, as kubectl writes a taint.
     pub fn label(&self) -> String {
@@ -142,8 +178,8 @@ impl Taint {
     }
 }
 
-/// Cards that a browser lays out together.
-const GROUP: usize = 60;
+/// Cards that a browser lays out together. Fewer cost less when a filter shows them again.
+const GROUP: usize = 24;
 
 /// Devices up to which names are shown at first.
 const NAMED_UP_TO: usize = 1000;
@@ -152,17 +188,17 @@ const NAMED_UP_TO: usize = 1000;
 /// numbers, those without taints and obstacles first, and the page says so.
 pub fn devices_map(report: &DevicesReport, budget: usize) -> Markup {
     let present = report.devices.iter().flat_map(|device| device.states.iter().copied()).collect();
-    draw_map(report, budget, &present)
+    draw_map(&cards(report), report.devices.len(), budget, &present)
 }
 
-/// The map of a page that stays current: a state that no device has now may come.
-pub fn live_map(report: &DevicesReport, budget: usize) -> Markup {
-    draw_map(report, budget, &State::ALL.iter().map(|row| row.0).collect())
+/// The map of a page that stays current, from its cards: a state that no device has now may come.
+pub fn live_map(cards: &[impl Borrow<Card>], devices: usize, budget: usize) -> Markup {
+    draw_map(cards, devices, budget, &State::ALL.iter().map(|row| row.0).collect())
 }
 
-fn draw_map(report: &DevicesReport, budget: usize, present: &BTreeSet<State>) -> Markup {
-    let shown = fitting(cards(report), budget);
-    let is_named = report.devices.len() <= NAMED_UP_TO;
+fn draw_map(cards: &[impl Borrow<Card>], devices: usize, budget: usize, present: &BTreeSet<State>) -> Markup {
+    let shown = fitting(cards, budget);
+    let is_named = devices <= NAMED_UP_TO;
     html! {
         div.map {
             div.tools hidden {
@@ -176,7 +212,7 @@ fn draw_map(report: &DevicesReport, budget: usize, present: &BTreeSet<State>) ->
                         }
                     }
                 }
-                output data-noun="device" { (counted(report.devices.len(), "device")) }
+                output data-noun="device" { (counted(devices, "device")) }
             }
             (legend(present))
             @if shown.reduced + shown.omitted > 0 {
@@ -191,7 +227,7 @@ fn draw_map(report: &DevicesReport, budget: usize, present: &BTreeSet<State>) ->
             input.names type="checkbox" id="names" checked[is_named];
             label for="names" { "Show names, holders and taints" }
             div.nodes.many[!is_named] {
-                @for group in shown.cards.chunks(GROUP) { div { @for card in group { (card) } } }
+                @for group in shown.cards.chunks(GROUP) { div { @for card in group { (PreEscaped(card)) } } }
             }
             p.choice role="status" hidden {}
         }
@@ -211,13 +247,14 @@ fn legend(present: &BTreeSet<State>) -> Markup {
 }
 
 /// The cards of a page, and how many nodes are shown as numbers or not at all.
-struct Fitting {
-    cards: Vec<Markup>,
+struct Fitting<'c> {
+    cards: Vec<Cow<'c, str>>,
     reduced: usize,
     omitted: usize,
 }
 
-fn fitting(cards: Vec<Card>, budget: usize) -> Fitting {
+fn fitting(cards: &[impl Borrow<Card>], budget: usize) -> Fitting<'_> {
+    let cards: Vec<&Card> = cards.iter().map(Borrow::borrow).collect();
     let mut order: Vec<usize> = (0..cards.len()).collect();
     order.sort_by_key(|index| cards.get(*index).is_none_or(|card| !card.is_unusual));
     let whole: usize = cards.iter().map(|card| card.html.0.len()).sum();
@@ -237,13 +274,13 @@ fn fitting(cards: Vec<Card>, budget: usize) -> Fitting {
     let mut fitting = Fitting { cards: Vec::with_capacity(cards.len()), reduced: 0, omitted: 0 };
     for (card, is_full) in cards.into_iter().zip(is_full) {
         if is_full {
-            fitting.cards.push(card.html);
+            fitting.cards.push(Cow::Borrowed(&card.html.0));
             continue;
         }
         let compact = card.compact();
         if compact.0.len() <= left {
             left -= compact.0.len();
-            fitting.cards.push(compact);
+            fitting.cards.push(Cow::Owned(compact.0));
             fitting.reduced += 1;
         } else {
             fitting.omitted += 1;
@@ -254,7 +291,7 @@ fn fitting(cards: Vec<Card>, budget: usize) -> Fitting {
 
 /// The cards of all nodes, by name. Devices that several nodes can use have a card for their pool.
 pub fn cards(report: &DevicesReport) -> Vec<Card> {
-    let mut nodes: BTreeMap<Place<'_>, Vec<&Device>> = BTreeMap::new();
+    let mut nodes: HashMap<Place<'_>, Vec<&Device>> = HashMap::new();
     for device in &report.devices {
         let place = match &device.node {
             Some(node) => Place { is_pool: false, name: Natural(node), driver: "" },
@@ -262,12 +299,15 @@ pub fn cards(report: &DevicesReport) -> Vec<Card> {
         };
         nodes.entry(place).or_default().push(device);
     }
-    let mut seen = BTreeSet::new();
+    // Comparing names in the order of people takes long, so nodes are sorted, and not devices.
+    let mut nodes: Vec<(Place<'_>, Vec<&Device>)> = nodes.into_iter().collect();
+    nodes.sort_unstable_by_key(|(place, _)| *place);
+    let mut seen = HashSet::new();
     nodes.into_iter().map(|(place, devices)| full_card(place, &devices, &mut seen)).collect()
 }
 
 /// What a card is about: a node, or a pool whose devices do not belong to one node.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 struct Place<'a> {
     is_pool: bool,
     name: Natural<'a>,
@@ -275,7 +315,7 @@ struct Place<'a> {
 }
 
 /// A name in the order of people: `node-2` before `node-10`.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 struct Natural<'a>(&'a str);
 
 impl Ord for Natural<'_> {

@@ -15,7 +15,7 @@ use serde::Deserialize;
 use crate::bars::{self, Change};
 use crate::frame::grouped;
 use crate::map::{Named, Namespaced};
-use crate::text::Text;
+use crate::text::{Text, unbroken};
 pub use audit::audit;
 pub use devices::{DeviceParts, device_parts, devices};
 pub use drain::drain;
@@ -113,9 +113,13 @@ fn pod_name(pod: &Namespaced) -> Markup {
     html! { (pod.namespace) "/" b { (pod.name) } }
 }
 
+/// The courses of a forecast, and what percentages are of.
+const COURSES: &str = "Some events depend on chance, such as which of several nodes the scheduler chooses. Tollgate therefore \
+    plays a forecast many times. One such run is called a course.";
+
 /// `StatefulSet llm-train`
 fn workload(workload: Option<&Named>) -> Markup {
-    html! { @if let Some(workload) = workload { (workload.kind) " " (workload.name) } @else { "none" } }
+    html! { @if let Some(workload) = workload { (workload.kind) " " (unbroken(&workload.name)) } @else { "none" } }
 }
 
 /// The first of some texts, and how many more there are.
@@ -123,7 +127,7 @@ fn listed(texts: &[Text], most: usize) -> Markup {
     html! {
         @for (index, text) in texts.iter().take(most).enumerate() {
             @if index > 0 { ", " }
-            (text)
+            (unbroken(text))
         }
         @if texts.len() > most { " and " (grouped(texts.len() - most)) " more" }
     }

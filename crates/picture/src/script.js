@@ -72,6 +72,8 @@
   document.addEventListener("tollgate:inserted", (event) => all("table", event.target).forEach(wire));
 
   // Maps
+  const texts = (cell, separator) => [...cell.children].map((part) => part.textContent).join(separator);
+  const STATES = { f: 1, a: 2, s: 4, t: 8, b: 16, u: 32 };
   for (const map of all(".map")) {
     const tools = map.querySelector(".tools");
     const input = tools.querySelector(".filter");
@@ -81,70 +83,98 @@
     const choice = map.querySelector(".choice");
     tools.hidden = false;
 
-    // What is searched: per card its name, and per cell its text. A card that is replaced is read again.
-    let cards = all(".node", nodes);
-    let entries = new Map();
+    // What is searched: the name of a card, and the text and the states of each cell. A card that is replaced is read again.
+    const entries = new WeakMap();
     const known = (card) => {
       let entry = entries.get(card);
       if (!entry) {
-        const head = card.querySelector("h3").textContent.toLowerCase() + " ";
+        const head = card.querySelector("h3").textContent.toLowerCase();
         const cells = [...(card.querySelector(".cells")?.children || [])];
-        entry = { head, cells, texts: cells.map((cell) => head + cell.textContent.toLowerCase()) };
+        const found = cells.map((cell) => cell.textContent.toLowerCase());
+        const states = cells.map((cell) => cell.className.split(" ").reduce((bits, name) => bits | STATES[name], 0));
+        entry = { head, cells, found, states, whole: found.join("\n"), fits: null };
         entries.set(card, entry);
       }
       return entry;
     };
+    // Which cells of a card fit: a word is in the name of the card or in the cell, and one of its states is on. `null` is all.
+    const fitting = ({ head, found, states, whole }, wanted, on) => {
+      const rest = wanted.filter((word) => !head.includes(word));
+      if (!rest.every((word) => whole.includes(word))) return [];
+      const fits = found.map((text, index) => (states[index] & on) !== 0 && rest.every((word) => text.includes(word)));
+      return fits.includes(false) ? fits : null;
+    };
+    // Cells are many, so those that are further down than anybody sees at once are shown and hidden a little later.
+    let turn = 0;
+    const apply = (changes, start, number) => {
+      const end = performance.now() + 6;
+      let index = start;
+      for (; index < changes.length && performance.now() < end; index += 1) {
+        const [entry, fits] = changes[index];
+        entry.cells.forEach((cell, place) => {
+          const fit = fits ? fits[place] : true;
+          if ((entry.fits ? entry.fits[place] : true) !== fit) cell.hidden = !fit;
+        });
+        entry.fits = fits;
+      }
+      if (index < changes.length) setTimeout(() => { if (number === turn) apply(changes, index, number); });
+    };
     const filter = () => {
       const wanted = words(input);
-      const off = boxes.filter((box) => !box.checked).map((box) => box.value);
-      // A device is left out if all of its states are.
-      const is_on = (cell) => off.length === 0 || ["f", "a", "s", "t", "b", "u"].some((state) =>
-        cell.classList.contains(state) && !off.includes(state));
-      const free = wanted.length === 0 && off.length === 0;
+      const on = boxes.reduce((bits, box) => (box.checked ? bits : bits & ~STATES[box.value]), 63);
+      const isFree = wanted.length === 0 && on === 63;
+      const changes = [];
       let shown = 0;
       let total = 0;
       // Groups and cards in which nothing fits are hidden whole: what is in them stays as it is.
       for (const group of nodes.children) {
-        const changes = [];
-        let any = false;
+        const cards = [];
         for (const card of group.children) {
-          // What was not filtered yet need not be read to be shown.
-          if (free && !entries.has(card)) {
-            const count = card.querySelector(".cells")?.children.length || 0;
-            any = true;
-            changes.push([card, false, [], []]);
+          // What was not read yet need not be read to be shown.
+          if (isFree && !entries.has(card)) {
+            const count = card.querySelector(".cells")?.childElementCount || 0;
+            cards.push([card, true]);
             total += count;
             shown += count;
             continue;
           }
-          const { head, cells, texts } = known(card);
-          const fits = cells.map((cell, index) => wanted.every((word) => texts[index].includes(word)) && is_on(cell));
-          const count = fits.filter(Boolean).length;
-          const empty = cells.length ? count === 0 : !wanted.every((word) => head.includes(word));
-          any ||= !empty;
-          changes.push([card, empty, cells, fits]);
-          total += cells.length;
+          const entry = known(card);
+          const fits = isFree ? null : fitting(entry, wanted, on);
+          const count = fits ? fits.filter(Boolean).length : entry.cells.length;
+          // A card with numbers only has no cells.
+          const isShown = count > 0 || (!entry.cells.length && wanted.every((word) => entry.head.includes(word)));
+          if (isShown && (fits || entry.fits)) changes.push([entry, fits]);
+          cards.push([card, isShown]);
+          total += entry.cells.length;
           shown += count;
         }
-        if (group.hidden === any) group.hidden = !any;
-        if (!any) continue;
-        for (const [card, empty, cells, fits] of changes) {
-          if (card.hidden !== empty) card.hidden = empty;
-          if (!empty) cells.forEach((cell, index) => { if (cell.hidden === fits[index]) cell.hidden = !fits[index]; });
+        const any = cards.some(([, isShown]) => isShown);
+        if (group.hidden === any) {
+          group.hidden = !any;
+          if (any) look(group);
         }
+        if (any) for (const [card, isShown] of cards) if (card.hidden === isShown) card.hidden = !isShown;
       }
+      turn += 1;
+      apply(changes, 0, turn);
       report(output, shown, total);
     };
     const soon = later(filter);
     input.addEventListener("input", soon);
     boxes.forEach((box) => box.addEventListener("change", soon));
-    // Reads the text of the cells before the first key is pressed.
-    input.addEventListener("focus", () => cards.forEach(known), { once: true });
+    // Reads the text of the cells while nothing else is to do, so that the first key finds it.
+    const idle = window.requestIdleCallback || ((work) => setTimeout(() => work({ timeRemaining: () => 5 }), 50));
+    const read = (cards, start) => idle((deadline) => {
+      let index = start;
+      for (; index < cards.length && deadline.timeRemaining() > 1; index += 1) known(cards[index]);
+      if (index < cards.length) read(cards, index);
+    });
+    read(all(".node", nodes), 0);
+    input.addEventListener("focus", () => all(".node", nodes).forEach(known), { once: true });
 
     // The chosen device: by pointer, or with the arrow keys within a card.
     const say = (cell) => {
-      const node = cell.closest(".node").querySelector("h3").textContent;
-      choice.textContent = [node, ...[...cell.children].map((part) => part.textContent)].join(" · ");
+      choice.textContent = cell.closest(".node").querySelector("h3").textContent + " · " + texts(cell, " · ");
       choice.hidden = false;
     };
     const choose = (cell) => {
@@ -158,19 +188,34 @@
       if (cell) choose(cell);
     });
     // Cards in sight can be reached with the keyboard.
+    const isCompact = nodes.classList.contains("many");
     const reach = (card) => {
       const list = card.querySelector(".cells:not([role])");
       if (!list) return;
       list.tabIndex = 0;
       list.setAttribute("role", "listbox");
       list.setAttribute("aria-label", "Devices of " + card.querySelector("h3").textContent);
-      for (const cell of list.children) cell.setAttribute("role", "option");
+      for (const cell of list.children) {
+        cell.setAttribute("role", "option");
+        // The style leaves out the text of compact cells.
+        if (isCompact) cell.setAttribute("aria-label", texts(cell, " "));
+      }
     };
+    const reached = new WeakSet();
     const sight = new IntersectionObserver((changes) => {
-      for (const change of changes) if (change.isIntersecting) reach(change.target);
+      for (const { isIntersecting, target } of changes) {
+        // Hidden groups have no height, so all of them are in sight.
+        if (!isIntersecting || target.hidden) continue;
+        reached.add(target);
+        [...target.children].forEach(reach);
+      }
     }, { rootMargin: "50%" });
-    const watch = () => cards.forEach((card) => sight.observe(card));
-    watch();
+    // A group that was in sight before is looked at again.
+    const look = (group) => {
+      sight.unobserve(group);
+      sight.observe(group);
+    };
+    [...nodes.children].forEach(look);
     nodes.addEventListener("keydown", (event) => {
       const list = event.target.closest(".cells");
       const step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
@@ -188,11 +233,9 @@
     map.addEventListener("tollgate:replaced", (event) => {
       for (const card of event.detail.cards) {
         entries.delete(card);
-        sight.unobserve(card);
+        if (reached.has(card.parentElement)) reach(card);
       }
-      cards = all(".node", nodes);
-      entries = new Map([...entries].filter(([card]) => card.isConnected));
-      watch();
+      for (const group of nodes.children) if (!reached.has(group)) look(group);
       filter();
     });
   }

@@ -21,12 +21,13 @@ pub struct Kind {
 }
 
 /// All kinds, for which the style has rules.
-const KINDS: [&Kind; 10] = [
+const KINDS: [&Kind; 11] = [
     &TAINTS,
     &NAMESPACES,
     &IMPACT_PODS,
     &GROUPS,
     &FORECAST_PODS,
+    &FORECAST_PODS_THAT_FIT,
     &REFUSED,
     &DRAIN_PODS,
     &FINDINGS,
@@ -37,7 +38,7 @@ const KINDS: [&Kind; 10] = [
 pub(crate) const TAINTS: Kind = Kind {
     class: "t-taints",
     noun: "taint",
-    columns: &[("Taint", 4), ("Source", 4), ("Devices", 1), ("Allocated", 1)],
+    columns: &[("Taint", 10), ("Source", 8), ("Devices", 3), ("Allocated", 3), ("Which devices", 7)],
 };
 pub(crate) const NAMESPACES: Kind = Kind {
     class: "t-namespaces",
@@ -57,14 +58,20 @@ pub(crate) const GROUPS: Kind = Kind {
 pub(crate) const FORECAST_PODS: Kind = Kind {
     class: "t-forecast",
     noun: "pod",
-    columns: &[("Pod", 4), ("Workload", 3), ("Outcome", 2), ("Nodes", 4), ("Why", 5)],
+    columns: &[("Pod", 4), ("Workload", 3), ("Outcome", 2), ("Goes to one of", 6), ("Why", 5)],
+};
+/// The same if there is nothing to explain.
+pub(crate) const FORECAST_PODS_THAT_FIT: Kind = Kind {
+    class: "t-fits",
+    noun: "pod",
+    columns: &[("Pod", 4), ("Workload", 3), ("Outcome", 2), ("Goes to one of", 6)],
 };
 pub(crate) const REFUSED: Kind =
     Kind { class: "t-refused", noun: "object", columns: &[("Object", 3), ("File", 2), ("Why", 5)] };
 pub(crate) const DRAIN_PODS: Kind = Kind {
     class: "t-drain",
     noun: "pod",
-    columns: &[("Pod", 4), ("Workload", 3), ("From", 2), ("Wave", 2), ("Goes to", 4), ("Devices", 3)],
+    columns: &[("Pod", 4), ("Workload", 3), ("From", 2), ("Wave", 1), ("Goes to one of", 5), ("Devices", 3)],
 };
 pub(crate) const FINDINGS: Kind = Kind {
     class: "t-findings",

@@ -9,9 +9,11 @@
 use std::fmt::Write as _;
 use std::ops::Deref;
 
-use maud::{Escaper, Render};
+use maud::{Escaper, Markup, Render, html};
 use serde::{Deserialize, Deserializer};
 use tollgate_formats::sanitize::is_unsafe;
+
+use crate::map::Namespaced;
 
 /// A text whose unsafe characters are visible, such as `\u202e`.
 #[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -53,6 +55,16 @@ impl<'de> Deserialize<'de> for Text {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Text, D::Error> {
         String::deserialize(deserializer).map(Text::from)
     }
+}
+
+/// A name that a line does not break, unless the line has room for nothing else.
+pub(crate) fn unbroken(text: &str) -> Markup {
+    html! { span.w { (text) } }
+}
+
+/// `research/llm-train-0`, with a place to break after the namespace.
+pub(crate) fn namespaced(object: &Namespaced) -> Markup {
+    html! { (object.namespace) "/" (unbroken(&object.name)) }
 }
 
 impl Render for Text {

@@ -7,7 +7,7 @@ use tollgate_formats::gotime::{self, Timestamp};
 
 use crate::frame::{counted, grouped};
 use crate::map::Namespaced;
-use crate::text::Text;
+use crate::text::{Text, namespaced};
 
 /// Bars of the drawing; times in between are drawn together.
 const MAX_BARS: u8 = 40;
@@ -61,7 +61,7 @@ impl<'a> Timeline<'a> {
                         span {
                             @for (index, pod) in pods.iter().take(MAX_NAMES).enumerate() {
                                 @if index > 0 { ", " }
-                                (pod.namespace) "/" (pod.name)
+                                (namespaced(pod))
                             }
                             @if pods.len() > MAX_NAMES { " and " (grouped(pods.len() - MAX_NAMES)) " more" }
                         }

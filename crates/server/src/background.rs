@@ -10,7 +10,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use tollgate_engine::engine::OwnedLabels;
 
-/// Whether the server answers requests: set while both ports are open, until the drain begins. Clones share the flag.
+/// True while the server answers requests: from when both ports are open until the drain begins. Clones share the
+/// flag.
 #[derive(Clone, Debug, Default)]
 pub struct ServingFlag(Arc<AtomicBool>);
 
@@ -34,7 +35,7 @@ pub struct BackgroundTasks {
     pub namespaces: Option<Arc<dyn NamespaceSource>>,
 }
 
-/// Result of a label lookup.
+/// The result of looking up the labels of a namespace in the cache.
 #[derive(Clone, Debug)]
 pub enum NamespaceLabels {
     /// The labels of the namespace.
@@ -48,9 +49,9 @@ pub enum NamespaceLabels {
 /// The result of [`NamespaceSource::fetch`].
 pub type LabelsFuture = Pin<Box<dyn Future<Output = Result<OwnedLabels, String>> + Send>>;
 
-/// A source of namespace labels.
+/// A cache of namespace labels that the server reads, such as a watch of the cluster.
 pub trait NamespaceSource: std::fmt::Debug + Send + Sync {
-    /// Starts to watch labels, because some policy needs them.
+    /// Starts to watch namespace labels, because a policy needs them.
     fn mark_needed(&self);
     /// All namespaces were listed at least once.
     fn is_synced(&self) -> bool;
@@ -77,7 +78,7 @@ impl std::fmt::Debug for BackgroundTask {
     }
 }
 
-/// The status of a task.
+/// The status of a background task, for `/readyz` and metrics.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct ComponentStatus {
     /// It does not keep the server from being ready.
@@ -90,7 +91,7 @@ pub struct ComponentStatus {
     pub samples: Vec<MetricSample>,
 }
 
-/// One value of a metric.
+/// One value of a metric, with its name and labels.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct MetricSample {
     /// Without `tollgate_`; names of counters end in `_total`.

@@ -14,8 +14,8 @@ use super::connection::Connection;
 use super::limiter::{BodyReservation, LimitReached, LoadLimiter, RequestPermit};
 use tollgate_formats::gotime;
 
-/// How long a body may take and still be counted among the small ones that arrive promptly. The API server sends head
-/// and body together; a body that takes longer waits for its client, not for the server.
+/// Maximum time in which a small body must arrive to be counted as prompt. An API server sends head and body
+/// together, so a slower body waits for its client, not for this server.
 const PROMPT_BODY_TIMEOUT: Duration = Duration::from_millis(25);
 
 /// Bytes kept of a body that is too large: the API server writes the request's uid first.
@@ -24,7 +24,7 @@ const KEPT_PREFIX: usize = 1 << 10;
 /// characters with six bytes.
 const MAX_DRAINED_BODY: usize = 48 << 20;
 
-/// Why a body was not received.
+/// The reason why a request body was not received.
 #[derive(Debug)]
 pub(super) enum BodyError {
     /// Its first bytes, if the rest could be read and dropped.
@@ -57,7 +57,7 @@ impl<'g> ReceivedBody<'g> {
     }
 }
 
-/// Limits of one body.
+/// Limits on the size and the duration of one request body.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct BodyLimits {
     /// Largest body in bytes.
@@ -68,7 +68,7 @@ pub(super) struct BodyLimits {
     pub(super) timeout: Duration,
 }
 
-/// Reads a whole body within its limits, and reserves memory for it as it arrives.
+/// Reads a request body within its limits, and reserves memory for it as it arrives.
 pub(super) async fn receive_body<'g>(
     mut payload: Payload,
     limits: BodyLimits,
@@ -162,7 +162,7 @@ async fn within_prompt_timeout<F: Future>(mut reading: Pin<&mut F>) -> Option<F:
     timeout(PROMPT_BODY_TIMEOUT, reading).await.ok()
 }
 
-/// Reads the rest of a body. Chunks read before a cancellation are in `buffer`, so reading can continue.
+/// Reads the rest of a body into `buffer`. Can be cancelled and called again: chunks that were read are kept.
 async fn read_chunks(
     payload: &mut Payload,
     connection: Option<&Connection>,
@@ -256,7 +256,7 @@ impl<'g> BodyBuffer<'g> {
     }
 }
 
-/// The bytes of a body.
+/// The bytes of a received request body: one chunk as it arrived, or several joined.
 #[derive(Debug)]
 pub(super) enum Body {
     /// One chunk, as it arrived.

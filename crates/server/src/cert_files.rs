@@ -13,12 +13,13 @@ use anyhow::Context as _;
 
 use super::metrics::Metrics;
 
-/// Contents of the files, in the order given.
-pub(super) type Contents = Vec<Vec<u8>>;
-/// Reads the current files.
-type ReadFiles = Box<dyn Fn() -> anyhow::Result<Contents> + Send + Sync>;
-/// Applies new contents, or says what is wrong with them; returns their expiry (seconds since 1970).
-type ApplyFiles = Box<dyn Fn(&Contents) -> anyhow::Result<i64> + Send + Sync>;
+/// The contents of the certificate files, in the order of their paths.
+pub(super) type FileContents = Vec<Vec<u8>>;
+/// Reads the current certificate files.
+type ReadFiles = Box<dyn Fn() -> anyhow::Result<FileContents> + Send + Sync>;
+/// Uses new contents of the certificate files, or returns what is wrong with them. Returns their expiry in seconds
+/// since 1970.
+type ApplyFiles = Box<dyn Fn(&FileContents) -> anyhow::Result<i64> + Send + Sync>;
 
 /// Files to reload and where they are applied.
 pub(super) struct CertificateSource {
@@ -40,8 +41,8 @@ impl std::fmt::Debug for CertificateSource {
 
 #[derive(Default)]
 struct CertificateState {
-    in_use: Contents,
-    rejected: Option<Contents>,
+    in_use: FileContents,
+    rejected: Option<FileContents>,
     fault: Option<String>,
     expires: i64,
 }
@@ -96,13 +97,13 @@ impl CertificateSource {
         }
     }
 
-    /// The current status.
+    /// Returns the current status of the certificate.
     pub(super) fn status(&self) -> CertificateStatus {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         CertificateStatus { fault: state.fault.clone(), expires: state.expires }
     }
 
-    /// Reads the files again and applies them if they changed and are valid.
+    /// Reads the certificate files again, and uses them if they changed and are valid.
     pub(super) fn reload(&self) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let contents = match (self.read)() {
@@ -132,7 +133,7 @@ impl CertificateSource {
 
     /// Records that the files cannot be used, and logs it unless the same was logged before. The last valid ones stay
     /// in use.
-    fn fail(&self, state: &mut CertificateState, bad: Option<Contents>, error: &anyhow::Error) {
+    fn fail(&self, state: &mut CertificateState, bad: Option<FileContents>, error: &anyhow::Error) {
         let fault = format!("{error:#}");
         // At start none is in use: the caller reports the fault and stops.
         if state.in_use.is_empty() {
@@ -161,7 +162,7 @@ fn parent_directory(file: &Path) -> &Path {
 
 /// Reads the files. If a volume is swapped meanwhile, all of them are read again, so that they are of one generation
 /// and a swap is never reported as an error.
-fn read_all(files: &[PathBuf]) -> anyhow::Result<Contents> {
+fn read_all(files: &[PathBuf]) -> anyhow::Result<FileContents> {
     let generations =
         || files.iter().map(|file| volume_generation(parent_directory(file))).collect::<Vec<PathBuf>>();
     let mut before = generations();
@@ -176,11 +177,12 @@ fn read_all(files: &[PathBuf]) -> anyhow::Result<Contents> {
     read_once(files)
 }
 
-/// A volume that is swapped more often than this while it is read is read again at the next event.
+/// Number of times that files are read again because their volume was swapped meanwhile; after that, the next file
+/// event triggers a reload.
 const MAX_SWAP_RETRIES: usize = 8;
 
 /// Reads the files; a directory is resolved once for all its files.
-fn read_once(files: &[PathBuf]) -> anyhow::Result<Contents> {
+fn read_once(files: &[PathBuf]) -> anyhow::Result<FileContents> {
     let mut resolved: Vec<(&Path, PathBuf)> = Vec::new();
     let mut contents = Vec::with_capacity(files.len());
     for file in files {
@@ -251,7 +253,7 @@ mod tests {
         let write = |text: &str| std::fs::write(&file, text).expect("written");
         let applied = Arc::new(Mutex::new(Vec::new()));
         let log = applied.clone();
-        let apply = Box::new(move |contents: &super::Contents| {
+        let apply = Box::new(move |contents: &super::FileContents| {
             let text = String::from_utf8(contents.concat()).expect("text");
             anyhow::ensure!(text != "bad", "not a certificate");
             log.lock().expect("one user").push(text);

@@ -43,15 +43,15 @@ pub(super) fn instant() -> Instant {
 
 /// `now` for the engine, in whole seconds; formatted once per second and worker.
 #[derive(Debug)]
-pub(super) struct Seconds(RefCell<(i64, Rc<str>)>);
+pub(super) struct SecondClock(RefCell<(i64, Rc<str>)>);
 
-impl Default for Seconds {
-    fn default() -> Seconds {
-        Seconds(RefCell::new((i64::MIN, Rc::from(""))))
+impl Default for SecondClock {
+    fn default() -> SecondClock {
+        SecondClock(RefCell::new((i64::MIN, Rc::from(""))))
     }
 }
 
-impl Seconds {
+impl SecondClock {
     /// The current time, RFC 3339 in whole seconds.
     pub(super) fn now(&self) -> Rc<str> {
         let now = Utc::now();
@@ -72,6 +72,6 @@ mod tests {
         let time = chrono::DateTime::parse_from_rfc3339(&text).expect("RFC 3339");
         let written = time.to_utc().to_rfc3339_opts(chrono::SecondsFormat::Micros, true);
         assert_eq!(text, written);
-        assert_eq!(super::Seconds::default().now().len(), "2026-01-02T03:04:05Z".len());
+        assert_eq!(super::SecondClock::default().now().len(), "2026-01-02T03:04:05Z".len());
     }
 }

@@ -23,14 +23,14 @@ use super::{clock, sweep};
 const INITIAL_READ_LIMIT: usize = 4 << 10;
 /// Bytes read ahead with larger buffers; a TLS record is 16 KiB. This also bounds the head of a request.
 const READ_LIMIT: usize = 56 << 10;
-/// Additional memory of larger buffers.
+/// Additional bytes of memory that a connection with larger buffers takes.
 const EXTRA_BUFFER_COST: usize = 64 << 10;
 /// Responses up to this length fit into the buffers that every connection has.
 const SHORT_RESPONSE: usize = 4 << 10;
 /// Bytes of a written response that the system may still buffer.
 pub(super) const SEND_BUFFER: usize = 128 << 10;
 
-/// The phase of a connection.
+/// What a connection is doing, which decides about its timeout.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Phase {
     /// Before the end of the TLS handshake.
@@ -49,7 +49,7 @@ pub(super) enum Phase {
     Closing,
 }
 
-/// Which budget pays for the buffers.
+/// The memory budget that pays for the buffers of a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum BufferBudget {
     /// None: the buffers that every connection has.
@@ -60,7 +60,7 @@ enum BufferBudget {
     Small,
 }
 
-/// One connection.
+/// The state of one client connection, for timeouts and limits.
 #[derive(Debug)]
 pub(super) struct Connection {
     limiter: Arc<LoadLimiter>,
@@ -109,7 +109,7 @@ impl Connection {
         self.phase.get()
     }
 
-    /// When the current phase began.
+    /// Returns when the current phase began.
     pub(super) fn since(&self) -> Instant {
         self.since.get()
     }
@@ -119,12 +119,12 @@ impl Connection {
         Holding { address: self.address, has_served: self.had_request.get(), progress: self.progress.get() }
     }
 
-    /// What all connections of this address have reserved.
+    /// Returns the memory that all connections from the same address have reserved.
     pub(super) fn peer(&self) -> &PeerUse {
         &self.peer
     }
 
-    /// Begins a phase.
+    /// Begins a phase, with its own timeout.
     fn enter(&self, phase: Phase) {
         self.phase.set(phase);
         self.since.set(sweep::now());
@@ -182,7 +182,7 @@ impl Connection {
 
     // — reported by the socket —
 
-    /// True if more may be read now. If not, the task is woken when it may.
+    /// True if more bytes may be read now. If not, the task is woken when they may.
     pub(super) fn may_read(&self) -> bool {
         let read = self.unconsumed.get();
         match self.phase.get() {
@@ -272,7 +272,7 @@ impl Connection {
 
     // — called by the sweep —
 
-    /// Aborts it at the next poll of its task, and wakes that task.
+    /// Makes the task of the connection end at its next poll, and wakes it.
     pub(super) fn abort(&self) {
         self.aborted.set(true);
         self.wake();

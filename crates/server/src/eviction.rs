@@ -12,7 +12,7 @@ use std::net::IpAddr;
 /// so many addresses that none has so many, the number per address says nothing about who is hostile.
 const LARGE_PART: usize = 16;
 
-/// An open connection, as far as it matters for the choice of those to close.
+/// The properties of an open connection that decide which connections are closed first.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Holding {
     /// Address of the client.

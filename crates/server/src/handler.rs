@@ -14,7 +14,7 @@ use actix_web::{HttpRequest, HttpResponse, HttpResponseBuilder, web};
 
 use super::background::{NamespaceLabels, NamespaceSource};
 use super::body::{BodyError, BodyLimits, ReceivedBody, body_timeout, receive_body};
-use super::clock::{self, Seconds};
+use super::clock::{self, SecondClock};
 use super::connection::Connection;
 use super::limiter::{LimitReached, Reservation, SMALL_BODY};
 use super::metrics::{Outcome, resource_label, side_name};
@@ -125,7 +125,7 @@ pub(super) async fn handle(
     }
 }
 
-/// Why the engine gave no answer.
+/// The reason why the engine did not check a request.
 enum NotChecked {
     /// The request is denied with this answer.
     Denied(Vec<u8>),
@@ -139,7 +139,7 @@ impl From<HttpError> for NotChecked {
     }
 }
 
-/// The body of a request, and the memory for working on it.
+/// The body of a request, and the memory that is reserved to check it.
 struct ReceivedReview<'g> {
     body: ReceivedBody<'g>,
     _reservation: Reservation<'g>,
@@ -176,7 +176,7 @@ async fn receive_review<'g>(
     Ok(ReceivedReview { body, _reservation: reservation })
 }
 
-/// Answers a review: reads it, gets the labels that its decision depends on, and asks the engine.
+/// Answers a review: reads it, gets the namespace labels that policies need, and asks the engine.
 async fn answer_review(
     request: &HttpRequest,
     shared: &SharedState,
@@ -190,7 +190,8 @@ async fn answer_review(
     let document = run_step(|| parse_review(&text)).map_err(stopped)?;
     let review = run_step(|| Review::read(&config.engine, document.root())).map_err(stopped)?;
     let labels = labels_for(&review, shared.namespaces(), &config).await;
-    let now = request.app_data::<Seconds>().map_or_else(|| Seconds::default().now(), Seconds::now);
+    let now =
+        request.app_data::<SecondClock>().map_or_else(|| SecondClock::default().now(), SecondClock::now);
     let answered = catch_unwind(AssertUnwindSafe(|| {
         let decision = review.decide(&config.engine, endpoint, &now, &labels);
         record_decision(shared, endpoint, &review.request, &decision, started);
@@ -202,7 +203,7 @@ async fn answer_review(
     }
 }
 
-/// The response with this answer; an error if there is no memory for it.
+/// Returns the response with this answer, or an error response if there is no memory for it.
 fn start_response(
     request: &HttpRequest,
     shared: &SharedState,
@@ -385,13 +386,14 @@ async fn labels_for<'c>(
     RequestLabels::Cluster { labels, age: source.age() }
 }
 
-/// Why a step of answering a review did not end.
+/// The reason why a step of answering a review failed: an unreadable review or a panic.
 enum Stop {
     Unreadable(BadReview),
     Panic,
 }
 
-/// Runs a step and catches its panics: what a panic leaves inconsistent is dropped with the request.
+/// Runs a step and catches its panics. This is safe because everything that the step has changed is dropped with
+/// the request.
 fn run_step<T>(step: impl FnOnce() -> Result<T, BadReview>) -> Result<T, Stop> {
     match catch_unwind(AssertUnwindSafe(step)) {
         Ok(result) => result.map_err(Stop::Unreadable),
@@ -399,7 +401,8 @@ fn run_step<T>(step: impl FnOnce() -> Result<T, BadReview>) -> Result<T, Stop> {
     }
 }
 
-/// The answer to a review whose evaluation stopped: denied if it looks crafted, else an error response.
+/// Returns the answer to a review whose evaluation failed: a denial if the review looks crafted, otherwise an error
+/// response.
 fn answer_stopped(stop: Stop, body: &[u8], endpoint: Endpoint, shared: &SharedState) -> NotChecked {
     match stop {
         Stop::Unreadable(BadReview { detail, is_too_dense, .. }) => {

@@ -59,7 +59,8 @@ use tollgate_engine::engine::Engine;
 
 /// Last part of a drain, in which no new connections are accepted: a quarter of the drain, at most this long.
 const MAX_CLOSING_TIME: Duration = Duration::from_secs(1);
-/// In that part: open connections, handshakes included, are dropped after this long without any activity.
+/// During the last part of a drain, open connections, handshakes included, are dropped after this long without any
+/// activity.
 const QUIET_PERIOD: Duration = Duration::from_millis(200);
 /// Reserved at the end of the drain for the process to exit: the log is flushed, threads are joined.
 const EXIT_RESERVE: Duration = Duration::from_millis(100);
@@ -67,10 +68,10 @@ const EXIT_RESERVE: Duration = Duration::from_millis(100);
 const IN_FLIGHT_TIMEOUT: Duration = Duration::from_secs(1);
 /// Length of the accept queue; the system may allow less.
 const LISTEN_BACKLOG: i32 = 4_096;
-/// File descriptors for everything but connections.
+/// Number of file descriptors that are kept for everything but connections.
 const RESERVED_DESCRIPTORS: usize = 64;
 
-/// State shared by all workers.
+/// The state that all workers of the server share.
 #[derive(Debug)]
 struct SharedState {
     config: ReloadableConfig,
@@ -108,7 +109,7 @@ impl SharedState {
     }
 }
 
-/// Changes and reads the engine in use.
+/// Gives other parts of the program access to the engine in use.
 #[derive(Clone, Debug)]
 pub struct EngineHandle(Arc<SharedState>);
 
@@ -123,7 +124,7 @@ impl EngineHandle {
         self.0.config.set_hooks(hooks);
     }
 
-    /// True if requests fail because policies of some source are not known yet.
+    /// True if requests fail because the policies of a source, such as the cluster, were not read yet.
     pub fn awaits_policies(&self) -> bool {
         self.0.config.current().awaits_policies
     }
@@ -162,7 +163,7 @@ impl Server {
         let mut sources = Vec::new();
         let mut self_signed = None;
         let put = resolver.clone();
-        let put = Box::new(move |contents: &cert_files::Contents| put.load(contents));
+        let put = Box::new(move |contents: &cert_files::FileContents| put.load(contents));
         sources.push(match &settings.certificates {
             Certificates::Files { certificate, key } => CertificateSource::of_files(
                 "server",
@@ -187,7 +188,7 @@ impl Server {
         if let Some(authority) = &settings.client_ca {
             let check = tls::ClientVerifier::new(settings.client_names.clone());
             clients = Some(check.clone());
-            let put = Box::new(move |contents: &cert_files::Contents| check.load(contents));
+            let put = Box::new(move |contents: &cert_files::FileContents| check.load(contents));
             sources.push(CertificateSource::of_files(
                 "client-ca",
                 vec![authority.clone()],
@@ -225,7 +226,7 @@ impl Server {
         Ok(Server { settings, shared, tls, listener, ops_listener, self_signed, trigger, triggers })
     }
 
-    /// Address of the webhook.
+    /// Returns the address of the webhook.
     pub fn address(&self) -> anyhow::Result<SocketAddr> {
         Ok(self.listener.local_addr()?)
     }

@@ -26,7 +26,7 @@ use super::memory::MemoryPlan;
 pub(super) const SMALL_BODY: usize = 64 << 10;
 /// Memory of a request that waits for its client, without its body: head, task, timer.
 pub(super) const WAITING_REQUEST_COST: usize = 10 << 10;
-/// The limits and their current use.
+/// The limits on requests in flight and on memory, and how much of each is in use.
 #[derive(Debug)]
 pub(super) struct LoadLimiter {
     in_flight: Gauge,
@@ -47,7 +47,7 @@ pub(super) struct LoadLimiter {
 #[derive(Debug, Default)]
 pub(super) struct PeerUse(AtomicUsize);
 
-/// Memory for one purpose.
+/// A limit on the memory for one purpose, and how much of it is reserved.
 #[derive(Debug)]
 pub(super) struct MemoryBudget {
     used: AtomicUsize,
@@ -92,13 +92,13 @@ impl MemoryBudget {
         self.used() > self.limit - self.limit / 4
     }
 
-    /// Bytes reserved now.
+    /// Returns the number of reserved bytes.
     pub(super) fn used(&self) -> usize {
         self.used.load(Ordering::Relaxed)
     }
 }
 
-/// One request in flight.
+/// Counts one request in flight until it is dropped.
 #[derive(Debug)]
 pub(super) struct RequestPermit<'g>(&'g LoadLimiter);
 
@@ -155,7 +155,7 @@ impl LoadLimiter {
         LoadLimiter { in_flight, shed, max_requests, common, small, working, small_working, peers }
     }
 
-    /// The use of an address, shared by its connections, for one more of them.
+    /// Returns the memory use of an address, which its connections share, for a new connection.
     pub(super) fn peer(&self, address: IpAddr) -> Arc<PeerUse> {
         self.peers.lock().unwrap_or_else(PoisonError::into_inner).entry(address).or_default().clone()
     }
@@ -180,7 +180,7 @@ impl LoadLimiter {
         self.shed.inc();
     }
 
-    /// Requests in flight now.
+    /// Returns the number of requests in flight.
     pub(super) fn in_flight(&self) -> i64 {
         self.in_flight.get()
     }
@@ -205,7 +205,7 @@ impl LoadLimiter {
     }
 }
 
-/// Memory reserved for one body.
+/// The memory that is reserved for one request body while it arrives.
 #[derive(Debug)]
 pub(super) struct BodyReservation<'g> {
     limiter: &'g LoadLimiter,
@@ -233,7 +233,7 @@ impl BodyReservation<'_> {
         Ok(())
     }
 
-    /// Reserves bytes of the common budget in place of those of the small one.
+    /// Reserves bytes in the common budget, and releases those in the budget for small requests.
     fn move_to_common(&mut self, bytes: usize) -> Result<(), LimitReached> {
         let bytes = if self.is_slow { bytes.saturating_add(WAITING_REQUEST_COST) } else { bytes };
         if !std::ptr::eq(self.reservation.budget, &raw const self.limiter.common) {

@@ -33,9 +33,9 @@ pub enum LogFormat {
 
 /// Bytes of lines that wait to be written; further lines are dropped.
 const MAX_BUFFERED_BYTES: usize = 4 << 20;
-/// How long lines are collected before they are written together.
+/// Interval in which log lines are collected before they are written together.
 const BATCH_INTERVAL: Duration = Duration::from_millis(50);
-/// How long shutdown waits for the last lines to be written.
+/// Maximum time that a shutdown waits for the last log lines to be written.
 const FLUSH_TIMEOUT: Duration = Duration::from_millis(250);
 
 /// Bytes after which a list of names is cut off.
@@ -92,7 +92,7 @@ impl Log {
         self.filter.clone_current().map_or(LevelFilter::OFF, |filter| filter.0)
     }
 
-    /// Changes the level.
+    /// Changes the level of the log while the process runs.
     pub(super) fn set_level(&self, level: LevelFilter) -> anyhow::Result<()> {
         Ok(self.filter.reload(EventFilter(level))?)
     }
@@ -152,7 +152,7 @@ impl<S: Subscriber> Layer<S> for EventFilter {
     }
 }
 
-/// The buffer between workers and the writer.
+/// The buffer between the workers, which append log lines, and the thread that writes them.
 #[derive(Default, Debug)]
 struct LineBuffer {
     state: Mutex<BufferState>,
@@ -253,7 +253,7 @@ impl<'l> MakeWriter<'l> for BufferWriter {
     }
 }
 
-/// The event as one line without control characters: it contains names from requests.
+/// Returns the event as one line without control characters, because names in requests can contain them.
 fn one_line(event: &str) -> Cow<'_, str> {
     let text = event.strip_suffix('\n').unwrap_or(event);
     if text.bytes().all(|byte| matches!(byte, b' '..=b'~')) && !text.contains("##") {
@@ -262,7 +262,7 @@ fn one_line(event: &str) -> Cow<'_, str> {
     format!("{}\n", sanitize::line(&text.replace('\n', "\\n"))).into()
 }
 
-/// `{"time":…,"level":…,"message":…,fields…}`; spans are not used.
+/// Writes log lines as `{"time":…,"level":…,"message":…,fields…}`; spans are not used.
 struct JsonFormat;
 
 impl<S, N> FormatEvent<S, N> for JsonFormat

@@ -18,10 +18,10 @@ const CONNECTION_COST: usize = 20 << 10;
 /// Reading lists and watches of a cluster: texts of pages, and one object of the largest size.
 const READING_MEMORY: usize = 16 << 20;
 
-/// Fewest connections that memory must suffice for.
+/// Number of connections for which the memory limit must suffice at least.
 const MIN_CONNECTIONS: usize = 64;
 
-/// How memory is divided.
+/// How the memory limit of the process is divided among its uses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct MemoryPlan {
     /// Number of connections.
@@ -69,7 +69,7 @@ fn small_working_share(max_memory: usize) -> usize {
     (max_memory / 32).max(memory_needed(SMALL_BODY))
 }
 
-/// Bytes of a memory limit that are for the cached state of the cluster, where it is cached.
+/// Returns the bytes of a memory limit that are for the cached state of the cluster.
 pub(super) fn state_share(max_memory: usize) -> usize {
     max_memory / 5
 }
@@ -87,7 +87,7 @@ fn required_memory(limits: Limits) -> usize {
         .max(least.saturating_add(least / 15 + 1).saturating_add(memory_needed(SMALL_BODY)))
 }
 
-/// The configured limit, or that of the container if it is lower.
+/// Returns the configured memory limit, or that of the container if it is lower.
 pub(super) fn effective_limit(configured: usize) -> usize {
     let limit = ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"]
         .iter()

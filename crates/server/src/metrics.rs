@@ -25,7 +25,7 @@ use tollgate_engine::rules::Level;
 type Labels<const N: usize> = [(&'static str, &'static str); N];
 
 /// Bucket bounds in seconds: a decision takes tens of microseconds, and the API server times out after seconds.
-const BUCKETS: [f64; 10] = [25e-6, 50e-6, 100e-6, 250e-6, 500e-6, 1e-3, 2.5e-3, 10e-3, 50e-3, 250e-3];
+const LATENCY_BUCKETS: [f64; 10] = [25e-6, 50e-6, 100e-6, 250e-6, 500e-6, 1e-3, 2.5e-3, 10e-3, 50e-3, 250e-3];
 
 /// The checked resources, as label values; the last stands for all others.
 const RESOURCES: [&str; 19] = [
@@ -56,7 +56,7 @@ const CODES: [&str; 9] = ["400", "404", "405", "408", "413", "415", "500", "503"
 /// Most policies or entries that are labels of one metric.
 const MAX_POLICIES: usize = 200;
 
-/// The outcome of a request.
+/// The outcome of a request, as a metric label.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Outcome {
     Allowed,
@@ -143,7 +143,8 @@ impl PolicyFindings {
         self.counter(policy, level).inc();
     }
 
-    /// Exports the counters of these policies before the first finding, which `increase` would not see otherwise.
+    /// Exports the counters of these policies with the value 0, because the PromQL function `increase` would miss
+    /// the first finding otherwise.
     fn prepare(&self, policies: impl Iterator<Item = (String, Level)>) {
         for (policy, action) in policies.take(MAX_POLICIES) {
             self.counter(&policy, action);
@@ -196,7 +197,8 @@ impl Metrics {
         ]);
         registry.register("build", "Version of the running program", build);
         let requests = register_metric(&mut registry, "requests", "Admission decisions");
-        let durations = Family::<Labels<1>, Histogram>::new_with_constructor(|| Histogram::new(BUCKETS));
+        let durations =
+            Family::<Labels<1>, Histogram>::new_with_constructor(|| Histogram::new(LATENCY_BUCKETS));
         let duration = |endpoint| durations.get_or_create_owned(&[("webhook", side_name(endpoint))]);
         let cells = 2 * RESOURCES.len() * Operation::ALL.len() * Outcome::ALL.len();
         let help = "Time between receiving the headers of a request and sending its response";
@@ -364,8 +366,8 @@ impl Metrics {
         self.policy_reload_ok.set(1);
     }
 
-    /// Records that new policies are loaded and not in use yet.
-    pub(super) fn record_policies_waiting(&self) {
+    /// Sets the reload metric to 0 while new policies are loaded but not in use yet.
+    pub(super) fn record_reload_pending(&self) {
         self.policy_reload_ok.set(0);
     }
 

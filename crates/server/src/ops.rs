@@ -46,7 +46,7 @@ async fn readyz(request: HttpRequest, shared: web::Data<SharedState>) -> HttpRes
     if ready { HttpResponse::Ok() } else { HttpResponse::ServiceUnavailable() }.body(text)
 }
 
-/// A line of `/readyz?verbose`.
+/// A line of `/readyz?verbose`: the status of one component.
 struct Check {
     name: &'static str,
     ok: bool,
@@ -109,7 +109,7 @@ fn run_checks(shared: &SharedState) -> Vec<Check> {
     checks
 }
 
-/// `expires in 2159 hours` or `expired 3 hours ago`, from the seconds that are left.
+/// Returns `expires in 2159 hours` or `expired 3 hours ago`; `left` is in seconds.
 fn expiry_text(left: i64) -> String {
     let time = match left.unsigned_abs() / 3600 {
         0 => "less than 1 hour".to_owned(),

@@ -16,11 +16,12 @@ use super::clock;
 use super::metrics::Metrics;
 use tollgate_engine::engine::{Engine, Labels, NamespaceLookup as _, Namespaces};
 
-/// What [`ServingConfig::lacks_labels`] means for requests, and what to do about it.
+/// Message for requests that need namespace labels if [`ServingConfig::lacks_labels`] is true, and what to do about
+/// it.
 pub(super) const NO_LABELS: &str = "a policy depends on namespace labels, which are not available, so requests to which the \
     policy might apply fail with an error; set --cluster, --cluster=labels or --namespaces FILE";
 
-/// What requests are evaluated with.
+/// The engine and namespace labels with which requests are evaluated.
 #[derive(Clone, Debug)]
 pub struct ServingConfig {
     /// Profiles, rules and policies.
@@ -58,7 +59,7 @@ impl ServingConfig {
     }
 }
 
-/// The result of a reload.
+/// The result of loading the configuration again, and the directories to watch.
 #[derive(Debug)]
 pub struct Reload {
     /// Whether the configuration changed.
@@ -67,7 +68,7 @@ pub struct Reload {
     pub directories: Vec<PathBuf>,
 }
 
-/// How the files changed since the last reload.
+/// What a reload of the files found.
 #[derive(Debug)]
 pub enum ReloadOutcome {
     /// They did not change, valid or not.
@@ -81,10 +82,10 @@ pub enum ReloadOutcome {
     Invalid(Vec<String>),
 }
 
-/// Changes an engine.
-pub(super) type Customize = Box<dyn Fn(&mut Engine) + Send + Sync>;
+/// Changes an engine after it is loaded, such as setting the source of its cluster state.
+pub(super) type EngineChange = Box<dyn Fn(&mut Engine) + Send + Sync>;
 
-/// Called when a new engine is loaded: `before` it answers its first request, and `after`.
+/// Functions that are called with a new engine: `before` it answers its first request, and `after`.
 pub struct ReloadHooks {
     /// Called with the new engine; the old one answers requests until it returns.
     pub before: Box<dyn Fn(&Engine) + Send + Sync>,
@@ -92,7 +93,7 @@ pub struct ReloadHooks {
     pub after: Box<dyn Fn(&Engine) + Send + Sync>,
 }
 
-/// Reads the files again.
+/// Loads the policies and namespace labels again.
 pub type Reloader = Box<dyn FnMut() -> Reload + Send>;
 
 /// The configuration in use and the state of its reloads.
@@ -100,7 +101,7 @@ pub(super) struct ReloadableConfig {
     current: ArcSwap<ServingConfig>,
     reloader: Option<Mutex<Reloader>>,
     /// Applied to every engine before it is used. Locked while an engine is replaced.
-    customize: Mutex<Option<Customize>>,
+    customize: Mutex<Option<EngineChange>>,
     /// Set once, by the registration.
     hooks: OnceLock<ReloadHooks>,
     /// Why the current files are not in use.
@@ -139,7 +140,7 @@ impl ReloadableConfig {
     }
 
     /// Changes the engine in use and every engine loaded later.
-    pub(super) fn customize(&self, change: Customize) {
+    pub(super) fn customize(&self, change: EngineChange) {
         let mut customize = self.customize.lock().unwrap_or_else(PoisonError::into_inner);
         let mut config = ServingConfig::clone(&self.current.load());
         change(&mut config.engine);
@@ -157,12 +158,12 @@ impl ReloadableConfig {
         let _ = self.hooks.set(hooks);
     }
 
-    /// The configuration in use.
+    /// Returns the configuration in use.
     pub(super) fn current(&self) -> arc_swap::Guard<Arc<ServingConfig>> {
         self.current.load()
     }
 
-    /// Why the current files are not in use; `None` if they are.
+    /// Returns why the current files are not in use; `None` if they are.
     pub(super) fn error(&self) -> Option<String> {
         self.error.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -204,11 +205,11 @@ impl ReloadableConfig {
         directories
     }
 
-    /// Uses a new configuration, as soon as the labels it needs are `watched`.
+    /// Replaces the configuration in use, as soon as the namespace labels that it needs are `watched`.
     fn use_when_ready(&self, config: Box<ServingConfig>, watched: Option<&dyn NamespaceSource>) {
         *self.waiting.lock().unwrap_or_else(PoisonError::into_inner) = Some(config);
         if self.use_waiting(watched) {
-            self.metrics.record_policies_waiting();
+            self.metrics.record_reload_pending();
             tracing::info!(
                 "new policies are not used until the namespaces are listed; the last valid policies stay in use"
             );

@@ -1,8 +1,8 @@
 //! Self-signed certificates: a CA and a server certificate, kept in a directory or in memory, renewed with overlap.
 //!
-//! A new CA is in the bundle for [`CA_OVERLAP`] before anything is signed with it, and the old one stays in the bundle
-//! until it expires: a client with yesterday's or tomorrow's bundle can connect today. [`plan_renewal`], which is pure,
-//! decides what to renew.
+//! A new CA is in the bundle for [`CA_OVERLAP_SECONDS`] before anything is signed with it, and the old one stays in the
+//! bundle until it expires: a client with yesterday's or tomorrow's bundle can connect today. [`plan_renewal`], which
+//! is pure, decides what to renew.
 
 mod bundle;
 
@@ -23,23 +23,23 @@ use x509_parser::prelude::{FromDer as _, GeneralName, X509Certificate};
 
 use super::cert_files::read_file;
 
-const DAY: i64 = 24 * 60 * 60;
-/// Validity of a CA.
-const CA_LIFETIME: i64 = 2 * 365 * DAY;
-/// Validity of a server certificate.
-const SERVER_LIFETIME: i64 = 90 * DAY;
-/// How long a new CA is in the bundle before it signs anything.
-const CA_OVERLAP: i64 = 7 * DAY;
-/// Certificates are valid from a little earlier, because clocks differ.
+const DAY_SECONDS: i64 = 24 * 60 * 60;
+/// Validity of a CA certificate in seconds.
+const CA_LIFETIME_SECONDS: i64 = 2 * 365 * DAY_SECONDS;
+/// Validity of a server certificate in seconds.
+const SERVER_LIFETIME_SECONDS: i64 = 90 * DAY_SECONDS;
+/// SecondClock for which a new CA is in the bundle before it signs anything, so that all clients trust it by then.
+const CA_OVERLAP_SECONDS: i64 = 7 * DAY_SECONDS;
+/// Seconds by which the validity of certificates begins earlier, because clocks differ.
 const CLOCK_SKEW: i64 = 60 * 60;
 
-/// File names in the directory.
-const BUNDLE: &str = "ca.crt";
+/// File name of the bundle of CA certificates.
+const CA_BUNDLE_FILE: &str = "ca.crt";
 const AUTHORITY_KEYS: &str = "ca.key";
-/// The server's certificate.
-const CERTIFICATE: &str = "tls.crt";
-/// The server's key.
-const KEY: &str = "tls.key";
+/// File name of the server's certificate.
+const CERTIFICATE_FILE: &str = "tls.crt";
+/// File name of the server's private key.
+const KEY_FILE: &str = "tls.key";
 
 /// A self-signed CA and a server certificate signed by it, in memory or in a directory. [`SelfSignedCerts::renew`]
 /// replaces what is about to expire.
@@ -50,7 +50,7 @@ pub struct SelfSignedCerts {
     held: Mutex<CertificateSet>,
 }
 
-/// The certificates in use, as PEM.
+/// The CAs and the server certificate in use, as PEM.
 #[derive(Clone, Default, Debug)]
 struct CertificateSet {
     /// CAs, oldest first.
@@ -78,7 +78,7 @@ impl Validity {
     }
 }
 
-/// What to renew.
+/// Which CAs are kept, whether a new one is made, and which of them signs a new server certificate.
 #[derive(PartialEq, Eq, Debug)]
 struct RenewalPlan {
     /// Which CAs are kept.
@@ -101,7 +101,8 @@ fn plan_renewal(
         authorities.iter().copied().filter(|validity| validity.not_after > now).collect();
     let new_authority = kept.last().is_none_or(|newest| newest.needs_renewal(now));
     // The newest one that has been in the bundle long enough, else the oldest.
-    let signer = kept.iter().rposition(|validity| validity.not_before + CA_OVERLAP <= now).unwrap_or(0);
+    let signer =
+        kept.iter().rposition(|validity| validity.not_before + CA_OVERLAP_SECONDS <= now).unwrap_or(0);
     let renew = match server {
         Some((validity, Some(issuer))) => {
             let issuer_kept = keep.get(issuer).copied().unwrap_or_default();
@@ -164,7 +165,8 @@ impl SelfSignedCerts {
         Ok(true)
     }
 
-    /// The certificates of all CAs that a client should trust, PEM: what goes into `caBundle`, base64-encoded.
+    /// Returns the certificates of all CAs that clients should trust, as PEM. Base64-encoded, this is the
+    /// `caBundle`.
     pub fn ca_bundle(&self) -> String {
         let held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         held.authorities.iter().map(|pair| pair.certificate.as_str()).collect()
@@ -183,10 +185,10 @@ impl SelfSignedCerts {
     }
 }
 
-/// Creates a CA.
+/// Creates a CA with a new key.
 fn make_ca(now: i64) -> anyhow::Result<CertAndKey> {
     let key = KeyPair::generate()?;
-    let mut params = certificate_params(now, CA_LIFETIME, bundle::CA_NAME)?;
+    let mut params = certificate_params(now, CA_LIFETIME_SECONDS, bundle::CA_NAME)?;
     params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
     params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
     let certificate = params.self_signed(&key)?;
@@ -198,7 +200,7 @@ fn make_server_cert(names: &[String], authority: &CertAndKey, now: i64) -> anyho
     let not_after = validity_of(&authority.certificate)?.not_after;
     let issuer = Issuer::from_ca_cert_pem(&authority.certificate, KeyPair::from_pem(&authority.key)?)?;
     let key = KeyPair::generate()?;
-    let mut params = certificate_params(now, SERVER_LIFETIME.min(not_after - now), "tollgate")?;
+    let mut params = certificate_params(now, SERVER_LIFETIME_SECONDS.min(not_after - now), "tollgate")?;
     for name in names {
         params.subject_alt_names.push(match name.parse::<IpAddr>() {
             Ok(address) => SanType::IpAddress(address),
@@ -212,7 +214,7 @@ fn make_server_cert(names: &[String], authority: &CertAndKey, now: i64) -> anyho
     Ok(CertAndKey { certificate: certificate.pem(), key: key.serialize_pem() })
 }
 
-/// The parameters of a certificate with this common name that is valid for so many seconds.
+/// Returns the parameters of a certificate with this common name that is valid for `validity` seconds.
 fn certificate_params(now: i64, validity: i64, name: &str) -> anyhow::Result<CertificateParams> {
     let mut params = CertificateParams::default();
     params.not_before = OffsetDateTime::from_unix_timestamp(now - CLOCK_SKEW)?;
@@ -259,7 +261,7 @@ pub(super) fn name_text(name: &GeneralName<'_>) -> String {
     }
 }
 
-/// The index of the CA that signed the server certificate, by key identifier; `None` if none of them did.
+/// Returns the index of the CA that signed the server certificate, by key identifier; `None` if none of them did.
 fn signer_index(server: &CertAndKey, authorities: &[CertAndKey]) -> Option<usize> {
     use x509_parser::extensions::ParsedExtension;
     let of_issuer = with_parsed(&server.certificate, |certificate| {
@@ -293,8 +295,10 @@ fn read_directory(directory: &Path) -> anyhow::Result<CertificateSet> {
             Err(error) => Err(error).with_context(|| format!("cannot read {}", path.display())),
         }
     };
-    let server = text(CERTIFICATE)?.zip(text(KEY)?).map(|(certificate, key)| CertAndKey { certificate, key });
-    let (bundle, keys) = (text(BUNDLE)?, text(AUTHORITY_KEYS)?);
+    let server = text(CERTIFICATE_FILE)?
+        .zip(text(KEY_FILE)?)
+        .map(|(certificate, key)| CertAndKey { certificate, key });
+    let (bundle, keys) = (text(CA_BUNDLE_FILE)?, text(AUTHORITY_KEYS)?);
     anyhow::ensure!(
         keys.is_some() || (server.is_none() && bundle.is_none()),
         "{} contains certificates that Tollgate did not create; pass them with --tls-cert and --tls-key",
@@ -353,10 +357,10 @@ fn write_directory(directory: &Path, held: &CertificateSet) -> anyhow::Result<()
     let join = |part: fn(&CertAndKey) -> &str| held.authorities.iter().map(part).collect::<String>();
     // Keys before certificates, and CAs before what they signed: a crash in between leaves a usable set.
     write_atomically(directory, AUTHORITY_KEYS, &join(|pair| &pair.key), 0o600)?;
-    write_atomically(directory, BUNDLE, &join(|pair| &pair.certificate), 0o644)?;
+    write_atomically(directory, CA_BUNDLE_FILE, &join(|pair| &pair.certificate), 0o644)?;
     if let Some(server) = &held.server {
-        write_atomically(directory, KEY, &server.key, 0o600)?;
-        write_atomically(directory, CERTIFICATE, &server.certificate, 0o644)?;
+        write_atomically(directory, KEY_FILE, &server.key, 0o600)?;
+        write_atomically(directory, CERTIFICATE_FILE, &server.certificate, 0o644)?;
     }
     Ok(())
 }

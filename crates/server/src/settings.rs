@@ -11,7 +11,7 @@ use tollgate_engine::engine::{Decision, Engine, respond};
 /// The function that writes the answer to a request. Tests replace it with one that fails or is slow.
 pub type RespondFn = fn(&Engine, &Request<'_>, &Decision) -> Vec<u8>;
 
-/// Settings of the server.
+/// Settings of the webhook server: addresses, certificates and limits.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// Address of the webhook.
@@ -60,7 +60,7 @@ impl Settings {
     }
 }
 
-/// Where the server's certificate comes from.
+/// The source of the server's certificate: files, or a self-signed one.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Certificates {
     /// Files written by another process.
@@ -79,7 +79,7 @@ pub enum Certificates {
     },
 }
 
-/// Limits on what clients may use.
+/// Limits on the connections, requests and memory that clients may use.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Limits {
     /// Largest body in bytes.

@@ -19,7 +19,7 @@ use super::settings::Limits;
 /// Room is made for this part of the connections at once, so that choosing costs little per connection.
 const ROOM_PART: usize = 64;
 
-/// Time limits of connections.
+/// Maximum duration of each phase of a connection.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ConnectionTimeouts(Limits);
 
@@ -67,9 +67,9 @@ pub(super) fn next_progress() -> u64 {
     next
 }
 
-/// How many connections a worker may have.
+/// The maximum number of connections that a worker may have.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Room {
+pub(super) struct WorkerLimits {
     pub(super) connections: usize,
     /// Of one address; no more than all of them.
     pub(super) per_address: usize,
@@ -77,8 +77,8 @@ pub(super) struct Room {
 
 /// Makes room for one more connection from this address on this worker: aborts others if there are too many. Returns
 /// how many were aborted.
-pub(super) fn make_room(room: Room, address: IpAddr) -> usize {
-    let Room { connections: most, per_address } = room;
+pub(super) fn make_room(room: WorkerLimits, address: IpAddr) -> usize {
+    let WorkerLimits { connections: most, per_address } = room;
     CONNECTIONS.with_borrow_mut(|connections| {
         if connections.len() < most.min(per_address) {
             return 0;
@@ -111,7 +111,7 @@ pub(super) fn register(connection: &Rc<Connection>) {
     CONNECTIONS.with_borrow_mut(|connections| connections.push(Rc::downgrade(connection)));
 }
 
-/// Starts the sweep of this worker, for as long as it lives; a second call does nothing.
+/// Starts the task that aborts slow connections of this worker; a second call does nothing.
 pub(super) fn start(timeouts: ConnectionTimeouts) {
     let is_first = STARTED.with(|runs| runs.set(()).is_ok());
     if is_first {

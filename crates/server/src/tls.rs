@@ -17,7 +17,7 @@ use rustls::sign::CertifiedKey;
 use rustls::{DigitallySignedStruct, DistinguishedName, RootCertStore, ServerConfig, SignatureScheme};
 use x509_parser::prelude::{FromDer as _, GeneralName, X509Certificate};
 
-use super::cert_files::Contents;
+use super::cert_files::FileContents;
 
 /// The crypto provider of the process.
 pub(super) fn provider() -> Arc<CryptoProvider> {
@@ -54,7 +54,7 @@ pub(super) fn server_config(
     Ok(config)
 }
 
-/// The certificate in use.
+/// The server certificate in use, which can be replaced while connections are open.
 #[derive(Debug)]
 pub(super) struct CertificateResolver(ArcSwap<Option<Arc<CertifiedKey>>>);
 
@@ -76,7 +76,7 @@ impl CertificateResolver {
     }
 
     /// Calls [`Self::store`] with the contents of both files: the chain, then the key.
-    pub(super) fn load(&self, contents: &Contents) -> anyhow::Result<i64> {
+    pub(super) fn load(&self, contents: &FileContents) -> anyhow::Result<i64> {
         match contents.as_slice() {
             [chain, key] => self.store(chain, key),
             _ => anyhow::bail!("a certificate and a key are required"),
@@ -123,7 +123,7 @@ impl ClientVerifier {
 
     /// Uses the CA certificates (PEM) from now on. Returns the earliest expiry (seconds since 1970); an error changes
     /// nothing.
-    pub(super) fn load(&self, contents: &Contents) -> anyhow::Result<i64> {
+    pub(super) fn load(&self, contents: &FileContents) -> anyhow::Result<i64> {
         let authorities = parse_certificates(contents.first().map_or(&[][..], Vec::as_slice))?;
         let expires = earliest_expiry(&authorities)?;
         let mut roots = RootCertStore::empty();

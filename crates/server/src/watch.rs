@@ -17,12 +17,12 @@ use super::clock;
 const DEBOUNCE: Duration = Duration::from_millis(50);
 /// … and at the latest this long after the first event.
 const MAX_DEBOUNCE: Duration = Duration::from_millis(500);
-/// How often a configuration that waits is asked for.
+/// Interval at which it is checked whether a loaded configuration can be used.
 const WAITING_POLL: Duration = Duration::from_millis(50);
-/// Most reloads in a row because new directories are watched.
+/// Maximum number of reloads in a row that are triggered because new directories have to be watched.
 const MAX_RESCANS: usize = 4;
 
-/// Why a reload is triggered.
+/// The reason for a reload.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Trigger {
     Changed,
@@ -39,7 +39,7 @@ impl ReloadTrigger {
         let _ = self.0.send(Trigger::Changed);
     }
 
-    /// Reloads because somebody asks for it, even if nothing changed.
+    /// Triggers a reload on request, even if no file changed.
     pub(super) fn request_reload(&self) {
         let _ = self.0.send(Trigger::Requested);
     }

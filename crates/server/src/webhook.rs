@@ -27,13 +27,13 @@ use rustix::net::sockopt;
 
 use super::connection::{self, Connection};
 use super::stream::Stream;
-use super::sweep::{self, ConnectionTimeouts, Room};
+use super::sweep::{self, ConnectionTimeouts, WorkerLimits};
 use super::{Settings, SharedState, clock, handler, ops};
 use tollgate_engine::engine::Endpoint;
 
 /// Connections of the port without TLS.
-const OPS_ROOM: Room = Room { connections: 256, per_address: 64 };
-/// Accepted connections per worker beyond its limit: those that wait until it has made room for them.
+const OPS_ROOM: WorkerLimits = WorkerLimits { connections: 256, per_address: 64 };
+/// Number of connections per worker that may wait, beyond the limit, until the worker has closed others for them.
 const WAITING_CONNECTIONS: usize = 64;
 
 /// Connections that can be open in addition to those that the limit counts.
@@ -51,7 +51,7 @@ pub(super) fn configure_socket(listener: &TcpListener, write_timeout: Duration) 
         .context("cannot prepare the socket")
 }
 
-/// Starts the webhook.
+/// Starts the listener of the webhook.
 pub(super) fn start(
     settings: &Settings,
     shared: Arc<SharedState>,
@@ -60,7 +60,7 @@ pub(super) fn start(
 ) -> anyhow::Result<Server> {
     let workers = settings.workers.max(1);
     let per_worker = shared.limits.max_connections.div_ceil(workers);
-    let room = Room { connections: per_worker, per_address: per_worker };
+    let room = WorkerLimits { connections: per_worker, per_address: per_worker };
     let timeouts = ConnectionTimeouts::new(shared.limits);
     let (age, handshake) = (settings.max_connection_age, shared.limits.head_timeout);
     tls.alpn_protocols = vec![b"http/1.1".to_vec()];
@@ -72,7 +72,7 @@ pub(super) fn start(
         let data = web::Data::from(shared.clone());
         let app = App::new()
             .app_data(data)
-            .app_data(clock::Seconds::default())
+            .app_data(clock::SecondClock::default())
             .route(
                 "/validate",
                 web::route().to(|request, payload, shared| {
@@ -175,7 +175,12 @@ pub(super) fn start_ops(shared: Arc<SharedState>, listener: TcpListener) -> anyh
 }
 
 /// Returns the state of a new connection, for which others are aborted if there are too many.
-fn admit_connection(socket: &TcpStream, room: Room, shared: &SharedState, open: Gauge) -> Rc<Connection> {
+fn admit_connection(
+    socket: &TcpStream,
+    room: WorkerLimits,
+    shared: &SharedState,
+    open: Gauge,
+) -> Rc<Connection> {
     // A client that is already gone has no address.
     let address =
         socket.peer_addr().map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |peer| peer.ip().to_canonical());

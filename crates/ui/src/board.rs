@@ -46,19 +46,19 @@ pub struct Board {
     /// Replaced whole, so that nobody waits while a page is drawn.
     shown: Mutex<Arc<Shown>>,
     revision: watch::Sender<u64>,
-    /// The last pages that were drawn, with their revision: several tabs may ask for them.
-    drawn: Mutex<HashMap<&'static str, (u64, Answer)>>,
 }
 
 /// The state of the board.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Shown {
     pub(crate) revision: u64,
-    /// When the state was current.
+    /// When the state was read from the cluster; empty if it is not known.
     pub(crate) taken: String,
     /// Why the state may be old.
     pub(crate) trouble: Option<String>,
     pub(crate) report: Arc<DevicesReport>,
+    /// The map, drawn when the report is published, so that the first page does not wait for it.
+    map: Arc<Markup>,
     /// The cards in the order of the map, each with the revision since when it is so.
     cards: Vec<(Arc<Card>, u64)>,
     /// The sections by their ids.
@@ -102,7 +102,7 @@ struct ChangedCard<'a> {
 impl Board {
     /// A board that shows nothing yet.
     pub fn new(facts: PageFacts) -> Board {
-        Board { facts, shown: Mutex::default(), revision: watch::Sender::new(0), drawn: Mutex::default() }
+        Board { facts, shown: Mutex::default(), revision: watch::Sender::new(0) }
     }
 
     fn shown(&self) -> Arc<Shown> {
@@ -135,6 +135,8 @@ impl Board {
             let same = before.parts.get(id).filter(|(before, _)| before.0 == part.0);
             shown.parts.insert(id, same.cloned().unwrap_or((part, revision)));
         }
+        let cards: Vec<&Card> = shown.cards.iter().map(|(card, _)| &**card).collect();
+        shown.map = Arc::new(live_map(&cards, report.devices.len(), MAX_BYTES - RESERVE));
         shown.report = Arc::new(report);
         self.show(shown);
         Ok(())
@@ -154,21 +156,12 @@ impl Board {
     /// A page; `None` if there is none of that path.
     pub fn get(&self, path: &str) -> Option<Answer> {
         let page = [LivePage::Devices, LivePage::WhatIf].into_iter().find(|page| page.path() == path)?;
-        let mut drawn = self.drawn.lock().unwrap_or_else(PoisonError::into_inner);
         let shown = self.shown();
-        if let Some((revision, answer)) = drawn.get(page.path())
-            && *revision == shown.revision
-        {
-            return Some(answer.clone());
-        }
-        let map = live_map(&shown.report, MAX_BYTES - RESERVE);
         let body = match page {
-            LivePage::Devices => devices_body(&shown, &map),
-            LivePage::WhatIf => what_if::body(&map),
+            LivePage::Devices => devices_body(&shown),
+            LivePage::WhatIf => what_if::body(&shown.map),
         };
-        let answer = render(page, &self.facts, &shown, &body);
-        drawn.insert(page.path(), (shown.revision, answer.clone()));
-        Some(answer)
+        Some(render(page, &self.facts, &shown, &body))
     }
 
     /// What changed after a revision.
@@ -247,7 +240,7 @@ fn parts(report: &DevicesReport) -> [(&'static str, Markup); 5] {
     ]
 }
 
-fn devices_body(shown: &Shown, map: &Markup) -> Markup {
+fn devices_body(shown: &Shown) -> Markup {
     html! {
         section {
             h2 { "Devices by node" }
@@ -255,7 +248,7 @@ fn devices_body(shown: &Shown, map: &Markup) -> Markup {
                 "Choose a device to see its taints, its holder and its partitions: click it, or move with the arrow keys."
             }
             div.with-details {
-                (map)
+                (*shown.map)
                 aside.details id="details" aria-label="Chosen device" aria-live="polite" {
                     p.none { "No device is chosen." }
                 }

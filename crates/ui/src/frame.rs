@@ -19,6 +19,7 @@ const LIVE_STYLE: &str = include_str!("live.css");
 pub struct PageFacts {
     /// `context dev (https://…)`, or the files of the dump.
     pub source: String,
+    pub is_dump: bool,
     /// The command, as a person would type it.
     pub command: String,
     /// The version of Tollgate.
@@ -76,7 +77,7 @@ pub(crate) fn render(page: LivePage, facts: &PageFacts, shown: &Shown, body: &Ma
                 title { (title) " – Tollgate" }
                 style { (PreEscaped(&style)) }
             }
-            body data-revision=(revision) data-taken=(taken) data-page=(page.path()) {
+            body data-revision=(revision) data-taken=(taken) data-page=(page.path()) data-dump[facts.is_dump] {
                 a.skip href="#main" { "Skip to the content" }
                 (patterns())
                 header {
@@ -93,7 +94,7 @@ pub(crate) fn render(page: LivePage, facts: &PageFacts, shown: &Shown, body: &Ma
                     h1 { (title) }
                     p.lead id="lead" { (shown.part("lead")) }
                     p.live id="live" data-trouble=[trouble.as_deref().map(Text::from).as_deref()] {
-                        span id="live-state" role="status" { "The page needs JavaScript to follow the cluster." }
+                        span id="live-state" role="status" { "The page needs JavaScript to stay current." }
                         " " span id="live-age" {}
                     }
                     dl.facts {

@@ -16,15 +16,23 @@
   let taken = body.dataset.taken;
   let trouble = get("live").dataset.trouble || "";
   let isLost = false;
+  const isDump = "dump" in body.dataset;
   const duration = (seconds) =>
-    seconds < 120 ? seconds + " s" : seconds < 7200 ? Math.floor(seconds / 60) + " min" : Math.floor(seconds / 3600) + " h";
+    seconds < 120 ? seconds + " s" : seconds < 7200 ? Math.floor(seconds / 60) + " min" :
+      seconds < 172800 ? Math.floor(seconds / 3600) + " h" : Math.floor(seconds / 86400) + " days";
   const say = (element, text) => { if (element.textContent !== text) element.textContent = text; };
   const tell = () => {
     const why = isLost ? "tollgate ui does not answer; it may have been stopped." : trouble;
-    get("live").classList.toggle("old", Boolean(why));
-    say(state, why ? "The state on this page is old: " + why : "The page follows the cluster state.");
     const seconds = Math.max(0, Math.round((Date.now() - Date.parse(taken)) / 1000));
-    say(age, why ? "Read " + duration(seconds) + " ago, at " + taken + "." : "Last change read at " + taken + ".");
+    const isAged = isDump && seconds >= 3600;
+    get("live").classList.toggle("old", Boolean(why));
+    get("live").classList.toggle("aged", isAged);
+    const follows = isDump ? "The page shows a dump, and follows the file." : "The page follows the cluster.";
+    say(state, why ? "The state on this page is old: " + why : follows);
+    const ago = duration(seconds) + " ago, at " + taken + ".";
+    if (!taken) say(age, "The dump does not record when it was made.");
+    else if (isDump) say(age, "The dump was made " + ago + (isAged ? " The cluster may have changed since." : ""));
+    else say(age, why ? "Read " + ago : "Last change read at " + taken + ".");
   };
   tell();
   setInterval(tell, 1000);
@@ -99,7 +107,8 @@
     if (changes.isForgotten) return location.reload();
     if (!isNew) return;
     for (const [id, html] of Object.entries(changes.parts)) replacePart(id, html);
-    for (const id of changes.gone) if (!changes.cards.some((card) => card.id === id)) get(id)?.remove();
+    const kept = new Set(changes.cards.map((card) => card.id));
+    for (const id of changes.gone) if (!kept.has(id)) get(id)?.remove();
     const cards = changes.cards.map(replaceCard);
     const cell = get(chosen);
     if (cell) map.querySelector(".choice").textContent = [cell.closest(".node").firstElementChild, ...cell.children].map((part) => part.textContent).join(" · ");
@@ -203,7 +212,7 @@
       answer.innerHTML = html;
       answer.dataset.rule = rule;
       inserted(answer);
-      say(progress, "The answer is for the state read at " + read + ".");
+      say(progress, "The answer is for the state " + (read ? "of " + read : "on this page") + ".");
     } catch (error) {
       if (signal.aborted) return;
       say(progress, "No answer: " + error.message);

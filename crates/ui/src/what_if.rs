@@ -21,7 +21,7 @@ pub struct Finding {
 /// The answer to a question, as the commands give it.
 #[derive(Clone, Default, Debug)]
 pub struct WhatIf {
-    /// When the state was read that the answer is about.
+    /// When the state was read that the answer is about; empty if it is not known.
     pub taken: String,
     /// The rule that was asked about, as YAML.
     pub rule: String,

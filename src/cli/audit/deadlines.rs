@@ -3,10 +3,9 @@
 //!
 //! Only reported: no exit code depends on it, because nothing is wrong with the objects as they are stored.
 
-use serde::Serialize;
-
 use super::AuditRun;
 use crate::cli::table;
+use crate::report::record::{Json, record};
 use tollgate_document::doc::Value;
 use tollgate_engine::engine::{Attributes, Labels, Verdict};
 use tollgate_engine::impact::Snapshot;
@@ -14,51 +13,21 @@ use tollgate_engine::policy::PolicySet;
 use tollgate_engine::rules::{Level, Origin};
 use tollgate_formats::gotime::{self, Timestamp};
 
-/// How far ahead the audit looks.
+/// The audit lists what ends within this time.
 const SOON_SECONDS: i64 = 7 * 24 * 3600;
 
-/// What ends soon, and what should have ended.
-#[derive(Clone, Debug, Default, Serialize)]
-#[serde(rename_all = "camelCase")]
+/// What ends soon, and what should have ended: the records for programs, and the rows of the tables.
+#[derive(Debug, Default)]
 pub(super) struct Deadlines {
-    expiring_entries: Vec<EntryRecord>,
-    failing_claims: Vec<ClaimRecord>,
-    forgotten_rules: Vec<RuleRecord>,
-}
-
-/// An allow entry that expires within a week.
-#[derive(Clone, Debug, Serialize)]
-struct EntryRecord {
-    policy: String,
-    source: String,
-    entry: String,
-    tolerations: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    reason: Option<String>,
-    expires: String,
-}
-
-/// A running claim that could not be created again.
-#[derive(Clone, Debug, Serialize)]
-struct ClaimRecord {
-    namespace: String,
-    name: String,
-    /// From when.
-    from: String,
-    /// `file:line name` of the policy that then denies it.
-    policy: String,
-}
-
-/// A DeviceTaintRule that is expired or has no owner.
-#[derive(Clone, Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-struct RuleRecord {
-    name: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    expired: Option<String>,
-    has_owner: bool,
-    devices: usize,
-    idle_devices: usize,
+    /// Allow entries that expire within a week.
+    pub(super) expiring_entries: Vec<Json>,
+    entry_rows: Vec<Vec<String>>,
+    /// Running claims that could not be created again.
+    pub(super) failing_claims: Vec<Json>,
+    claim_rows: Vec<Vec<String>>,
+    /// DeviceTaintRules that are expired or have no owner.
+    pub(super) forgotten_rules: Vec<Json>,
+    rule_rows: Vec<Vec<String>>,
 }
 
 /// Returns the times within a week at which allow entries expire, in order and each once.
@@ -79,15 +48,20 @@ impl Deadlines {
     /// Adds the entries that expire soon.
     pub(super) fn add_entries(&mut self, policies: &PolicySet, now: &str) {
         let Ok(now) = gotime::parse(now) else { return };
-        let entries = policies.expiring_entries().into_iter().filter(|entry| is_soon(entry.expires, now));
-        self.expiring_entries.extend(entries.map(|entry| EntryRecord {
-            policy: entry.policy.to_owned(),
-            source: entry.source.to_owned(),
-            entry: entry.entry.to_owned(),
-            tolerations: entry.tolerations,
-            reason: entry.reason.map(str::to_owned),
-            expires: gotime::rfc3339(entry.expires),
-        }));
+        for entry in policies.expiring_entries().into_iter().filter(|entry| is_soon(entry.expires, now)) {
+            let (expires, has_reason) = (gotime::rfc3339(entry.expires), entry.reason.is_some());
+            self.expiring_entries.push(record! {
+                "policy": entry.policy,
+                "source": entry.source,
+                "entry": entry.entry,
+                "tolerations": entry.tolerations,
+                "reason" if has_reason: entry.reason,
+                "expires": expires,
+            });
+            let reason = entry.reason.map(|reason| format!(" ({reason})")).unwrap_or_default();
+            let tolerations = format!("{}{reason}", entry.tolerations);
+            self.entry_rows.push(vec![expires, format!("{} {}", entry.policy, entry.entry), tolerations]);
+        }
     }
 
     /// Adds an allocated claim that policies admit now, if they deny it once an entry has expired.
@@ -102,60 +76,47 @@ impl Deadlines {
         }
         let first = run.ends_soon.iter().find_map(|time| Some((time, denial_at(time)?)));
         if let Some((from, policy)) = first {
-            let text = |name: &str| object.get("metadata").get(name).str().to_owned();
+            let text = |name: &str| object.get("metadata").get(name).str();
             let (namespace, name) = (text("namespace"), text("name"));
-            self.failing_claims.push(ClaimRecord { namespace, name, from: from.clone(), policy });
+            let record = record! { "namespace": namespace, "name": name, "from": from, "policy": policy };
+            self.failing_claims.push(record);
+            self.claim_rows.push(vec![from.clone(), format!("{namespace}/{name}"), policy]);
         }
     }
 
     /// Adds the rules that are expired or have no owner.
     pub(super) fn add_rules(&mut self, snapshot: &Snapshot, now: &str) {
         let Ok(now) = gotime::parse(now) else { return };
-        self.forgotten_rules.extend(snapshot.forgotten_rules(now).map(|rule| RuleRecord {
-            name: rule.name.to_owned(),
-            expired: rule.expired_at.map(gotime::rfc3339),
-            has_owner: !rule.is_ownerless,
-            devices: rule.devices,
-            idle_devices: rule.idle,
-        }));
+        for rule in snapshot.forgotten_rules(now) {
+            let expired = rule.expired_at.map(gotime::rfc3339);
+            self.forgotten_rules.push(record! {
+                "name": rule.name,
+                "expired" if given: expired,
+                "hasOwner": !rule.is_ownerless,
+                "devices": rule.devices,
+                "idleDevices": rule.idle,
+            });
+            let expired = expired.unwrap_or_else(|| "-".to_owned());
+            let owner = if rule.is_ownerless { "no" } else { "yes" };
+            let (devices, idle) = (rule.devices.to_string(), rule.idle.to_string());
+            self.rule_rows.push(vec![rule.name.to_owned(), expired, owner.to_owned(), devices, idle]);
+        }
     }
 
     /// Returns a table for each kind of deadline; empty if there are none.
     pub(super) fn tables(&self) -> String {
-        let entries = self.expiring_entries.iter().map(|entry| {
-            let name = format!("{} {}", entry.policy, entry.entry);
-            vec![
-                entry.expires.clone(),
-                name,
-                format!("{}{}", entry.tolerations, in_brackets(entry.reason.as_deref())),
-            ]
-        });
-        let claims = self.failing_claims.iter().map(|claim| {
-            vec![claim.from.clone(), format!("{}/{}", claim.namespace, claim.name), claim.policy.clone()]
-        });
-        let rules = self.forgotten_rules.iter().map(|rule| {
-            let expired = rule.expired.clone().unwrap_or_else(|| "-".to_owned());
-            let owner = if rule.has_owner { "yes" } else { "no" };
-            let (devices, idle) = (rule.devices.to_string(), rule.idle_devices.to_string());
-            vec![rule.name.clone(), expired, owner.to_owned(), devices, idle]
-        });
         [
-            section(&["EXPIRES", "ALLOW ENTRY", "TOLERATIONS"], entries),
-            section(&["FAILS FROM", "RUNNING CLAIM", "POLICY"], claims),
-            section(&["DEVICETAINTRULE", "EXPIRED", "OWNER", "DEVICES", "IDLE"], rules),
+            section(&["EXPIRES", "ALLOW ENTRY", "TOLERATIONS"], &self.entry_rows),
+            section(&["FAILS FROM", "RUNNING CLAIM", "POLICY"], &self.claim_rows),
+            section(&["DEVICETAINTRULE", "EXPIRED", "OWNER", "DEVICES", "IDLE"], &self.rule_rows),
         ]
         .concat()
     }
 }
 
 /// A table after an empty line; empty if it has no rows.
-fn section(header: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
-    let rows: Vec<Vec<String>> = rows.collect();
-    if rows.is_empty() { String::new() } else { format!("\n{}", table::aligned(header, &rows)) }
-}
-
-fn in_brackets(text: Option<&str>) -> String {
-    text.map(|text| format!(" ({text})")).unwrap_or_default()
+fn section(header: &[&str], rows: &[Vec<String>]) -> String {
+    if rows.is_empty() { String::new() } else { format!("\n{}", table::aligned(header, rows)) }
 }
 
 /// Returns the first policy that denies the object at that time; `None` if none does.

@@ -1,6 +1,5 @@
 //! The objects of a dump: read twice, once for namespaces and the state that policies need, once to be checked.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::AuditRun;
@@ -10,20 +9,13 @@ use super::reporter::AuditReporter;
 use crate::cli::console::Console;
 use crate::cli::outcome::Failure;
 use crate::cli::state::{self, Inventory, KUBECTL, RecordedServer};
-use crate::files;
 use crate::report::DocumentResult;
 use tollgate_api::profile::{LiveServer, Profile};
 use tollgate_document::field::Path;
 use tollgate_document::source::{InputError, Lines, documents, list};
 use tollgate_engine::engine::{Identity, NamespaceLookup as _, Namespaces, identify};
-use tollgate_engine::impact::Snapshot;
+use tollgate_engine::impact::{DeviceDetails, Snapshot};
 use tollgate_forecast::ObjectKind;
-
-/// Reads the files and returns their names and texts.
-pub(in crate::cli) fn read_texts(paths: &[PathBuf]) -> Result<Vec<(String, String)>, Failure> {
-    let inputs = files::collect_complete(paths)?;
-    inputs.iter().map(|input| Ok((input.name(), files::read(input, state::MAX_STATE)?))).collect()
-}
 
 /// What the headers of the files say about their cluster: release and API server.
 pub(in crate::cli) fn read_headers(texts: &[(String, String)]) -> Inventory {
@@ -42,7 +34,7 @@ pub(super) fn audit(
     console: &mut Console,
 ) -> Result<(), Failure> {
     if run.needs_state() {
-        let (snapshot, inventory) = state::read_texts(texts)?;
+        let (snapshot, inventory) = state::parse_texts(texts, DeviceDetails::default())?;
         let omissions = inventory.omissions(false).messages();
         for omission in &omissions {
             console.error(omission);
@@ -60,7 +52,7 @@ pub(super) fn audit(
         let is_snapshot = RecordedServer::find(text).is_some();
         let is_audited: fn(&str, &str) -> bool = if is_snapshot {
             |api_version, list| {
-                !list.strip_suffix("List").is_some_and(|kind| is_for_forecasts(api_version, kind))
+                !list.strip_suffix("List").is_some_and(|kind| is_read_only_by_forecasts(api_version, kind))
             }
         } else {
             |_, _| true
@@ -89,7 +81,7 @@ pub(super) fn audit(
             }
             for item in list::objects(document.doc.root()) {
                 let (api_version, kind) = item.api_version_and_kind();
-                if is_snapshot && is_for_forecasts(api_version, kind) {
+                if is_snapshot && is_read_only_by_forecasts(api_version, kind) {
                     continue;
                 }
                 let object = item.value();
@@ -135,7 +127,7 @@ pub(super) fn audit(
 
 /// True for the nodes and workloads of a snapshot, which has only those of their fields that forecasts read. The audit of
 /// a cluster does not list them, and the audit of its snapshot gives the same report.
-fn is_for_forecasts(api_version: &str, kind: &str) -> bool {
+fn is_read_only_by_forecasts(api_version: &str, kind: &str) -> bool {
     use ObjectKind as Kind;
     ObjectKind::of(api_version, kind).is_some_and(|kind| {
         !matches!(

@@ -97,7 +97,7 @@ fn is_in_status(at: &FieldPath) -> bool {
     matches!(at.user_steps().next(), Some(Name::Field(name)) if &**name == "status")
 }
 
-/// `resourceclaims/ml/train`
+/// Returns resource, namespace and name of an object as kubectl accepts them: `resourceclaims/ml/train`.
 fn object_name(api_version: &str, kind: &str, namespace: &str, name: &str) -> String {
     let group = api_version.split_once('/').map_or("", |(group, _)| group);
     let resource =

@@ -19,8 +19,8 @@ use tollgate_formats::sanitize;
 
 /// Bytes of the results of a report: the annotations of an object have at most 262,144 bytes in all.
 const MAX_BYTES: usize = 200_000;
-/// Characters of a message.
-const MAX_MESSAGE: usize = 1000;
+/// Maximum number of characters of a message in a report.
+const MAX_MESSAGE_CHARS: usize = 1000;
 
 const API_VERSION: &str = "openreports.io/v1alpha1";
 const SOURCE: &str = "tollgate";
@@ -139,7 +139,7 @@ impl OpenReports {
             result: "error",
             scored: false,
             resources: Vec::new(),
-            message: gofmt::shorten(message, MAX_MESSAGE).into_owned(),
+            message: gofmt::shorten(message, MAX_MESSAGE_CHARS).into_owned(),
             properties: BTreeMap::new(),
         };
         self.namespaces.entry(self.audited.clone()).or_default().results.push(result);
@@ -151,10 +151,7 @@ impl OpenReports {
             return self.add_error("unreadable", &error.to_string());
         }
         let timestamp = self.timestamp;
-        let report = match self.namespaces.get_mut(entry.namespace) {
-            Some(report) => report,
-            None => self.namespaces.entry(entry.namespace.to_owned()).or_default(),
-        };
+        let report = self.namespaces.entry(entry.namespace.to_owned()).or_default();
         match entry.status {
             DocumentStatus::Skipped => report.skipped += 1,
             _ if entry.findings.is_empty() => report.passed += 1,
@@ -185,7 +182,7 @@ impl OpenReports {
                     name: entry.name.to_owned(),
                     uid: uid.to_owned(),
                 }],
-                message: gofmt::shorten(&diagnostic.to_string(), MAX_MESSAGE).into_owned(),
+                message: gofmt::shorten(&diagnostic.to_string(), MAX_MESSAGE_CHARS).into_owned(),
                 properties: [
                     ("field", finding.field()),
                     ("level", diagnostic.level.name().to_owned()),

@@ -2,19 +2,18 @@
 
 use std::io::Write as _;
 
-use serde::Serialize;
-
 use super::deadlines::Deadlines;
 use super::openreports::OpenReports;
-use super::totals::{Count, Totals};
+use super::totals::Totals;
 use super::{AuditRun, HTML, OPENREPORTS};
 use crate::cli::console::Console;
 use crate::cli::outcome::{Failure, Tally};
 use crate::cli::picture::{self, StateSource};
 use crate::cli::to_json;
+use crate::report::record::{list, record};
 use crate::report::{DocumentResult, Format, Piece, Report, Statistics, Summary};
 
-/// The report while it is written.
+/// Writes the report of an audit object by object, and counts its findings.
 #[derive(Debug)]
 pub(super) struct AuditReporter {
     report: Report,
@@ -41,30 +40,6 @@ pub(super) struct AuditReporter {
     pub(super) outdated_exports: Vec<String>,
     /// Resource, apiVersion, number of objects.
     pub(super) listed: Vec<(&'static str, String, usize)>,
-}
-
-/// What the JSON report of an audit has besides that of `validate`.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct AuditRecord<'a> {
-    cluster: Option<&'a str>,
-    listed: Vec<ListedRecord<'a>>,
-    not_served: &'a [String],
-    incomplete: &'a [String],
-    #[serde(skip_serializing_if = "<[String]>::is_empty")]
-    outdated_exports: &'a [String],
-    by_rule: &'a std::collections::BTreeMap<&'static str, Count>,
-    by_namespace: &'a std::collections::BTreeMap<String, Count>,
-    #[serde(flatten)]
-    deadlines: &'a Deadlines,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct ListedRecord<'a> {
-    resource: &'static str,
-    api_version: &'a str,
-    objects: usize,
 }
 
 impl AuditReporter {
@@ -112,7 +87,7 @@ impl AuditReporter {
         })
     }
 
-    /// Adds an object.
+    /// Adds the result of one object to the report.
     pub(super) fn add(&mut self, entry: &DocumentResult<'_>, uid: &str, console: &mut Console) {
         let mut own = Summary { files: 1, ..Summary::default() };
         own.add(entry);
@@ -189,28 +164,28 @@ impl AuditReporter {
         })
     }
 
-    /// `412 objects: 3 invalid, 2 with warnings, 407 valid`
+    /// Returns the summary of the audit: `412 objects: 3 invalid, 2 with warnings, 407 valid`.
     fn summary_line(&self) -> String {
         // The releases are in the first line on stderr.
         Report { profiles: Vec::new(), ..self.report.clone() }.summary(&self.summary)
     }
 
-    /// The end of the JSON report, with the record of the audit added as a member.
+    /// The end of the JSON report, with what an audit has besides `validate` added as a member.
     fn with_record(&self) -> Result<String, Failure> {
-        let listed = self.listed.iter().map(|(resource, api_version, objects)| ListedRecord {
-            resource,
-            api_version,
-            objects: *objects,
+        let listed = self.listed.iter().map(|(resource, api_version, objects)| {
+            record! { "resource": resource, "apiVersion": api_version, "objects": objects }
         });
-        let record = AuditRecord {
-            cluster: self.cluster.as_deref(),
-            listed: listed.collect(),
-            not_served: &self.not_served,
-            incomplete: &self.incomplete,
-            outdated_exports: &self.outdated_exports,
-            by_rule: &self.totals.by_rule,
-            by_namespace: &self.totals.by_namespace,
-            deadlines: &self.deadlines,
+        let record = record! {
+            "cluster": self.cluster,
+            "listed": list(listed),
+            "notServed": self.not_served,
+            "incomplete": self.incomplete,
+            "outdatedExports" if given: self.outdated_exports,
+            "byRule": self.totals.by_rule,
+            "byNamespace": self.totals.by_namespace,
+            "expiringEntries": self.deadlines.expiring_entries,
+            "failingClaims": self.deadlines.failing_claims,
+            "forgottenRules": self.deadlines.forgotten_rules,
         };
         let end = self.report.end(&self.summary, &self.statistics);
         let open = end.trim_end().strip_suffix('}').unwrap_or(&end);

@@ -8,7 +8,7 @@ use crate::cli::table;
 use crate::report::DocumentResult;
 use tollgate_engine::rules::Level;
 
-/// Counts of findings.
+/// Numbers of findings, and of objects that have them.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug, Serialize)]
 pub(super) struct Count {
     pub(super) denied: usize,
@@ -45,17 +45,9 @@ impl Totals {
             count.add(located.diagnostic.level);
             count.objects += usize::from(!rules.contains(&rule));
             rules.push(rule);
-            match self.by_namespace.get_mut(entry.namespace) {
-                Some(count) => count.add(located.diagnostic.level),
-                None => self
-                    .by_namespace
-                    .entry(entry.namespace.to_owned())
-                    .or_default()
-                    .add(located.diagnostic.level),
-            }
-        }
-        if let Some(count) = self.by_namespace.get_mut(entry.namespace).filter(|_| !rules.is_empty()) {
-            count.objects += 1;
+            let count = self.by_namespace.entry(entry.namespace.to_owned()).or_default();
+            count.add(located.diagnostic.level);
+            count.objects += usize::from(rules.len() == 1);
         }
     }
 

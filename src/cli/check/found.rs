@@ -21,7 +21,7 @@ use tollgate_document::source::{Document, DocumentError, RefusedBy, list, shape}
 use tollgate_engine::engine::{Attributes, Engine, Labels, Verdict};
 use tollgate_engine::rules::{Level, Origin, Rule, RuleSet};
 
-/// What a file is in its repository, by its place.
+/// The purpose of a file in its repository, derived from its path, such as a kustomization patch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in super::super) enum FileRole {
     /// Nothing is known of it.
@@ -34,7 +34,7 @@ pub(in super::super) enum FileRole {
     KustomizePatch,
 }
 
-/// Why a document that was found in a folder is not checked; `None` if it is.
+/// Returns why a document that was found in a folder is skipped; `None` if it is checked.
 pub(super) fn reason_to_skip(document: &Document<'_>, text: &str, role: FileRole) -> Option<SkipReason> {
     let root = document.doc.root();
     if shape::is_json_patch(root) {
@@ -101,7 +101,7 @@ fn is_misspelt(root: Value<'_>, wanted: &str) -> bool {
 const CHECKED: [&str; 5] =
     ["resource.k8s.io", "resourceclaim", "resource-claim", "foundationdb", "tollgate.dev"];
 
-/// Why a document that cannot be parsed is skipped; `None` if it is an error.
+/// Returns why a document that cannot be parsed is skipped; `None` if it is reported as an error.
 pub(super) fn reason_to_skip_unparsable(
     text: &str,
     fault: &DocumentError,
@@ -130,7 +130,8 @@ pub(super) fn reason_to_skip_unparsable(
     (!is_manifest).then_some(SkipReason::NotParsable)
 }
 
-/// Why a document in Markdown is not checked; `None` if it is. Documentation also shows parts of objects.
+/// Returns why a document in a Markdown file is skipped; `None` if it is checked. Documentation also shows parts of
+/// objects.
 pub(super) fn reason_to_skip_in_markdown(root: Value<'_>) -> Option<SkipReason> {
     let is_given = |key: &str| !list::last_member(root, key).str().is_empty();
     if shape::is_json_patch(root) {

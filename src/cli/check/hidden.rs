@@ -12,8 +12,8 @@ use tollgate_engine::engine::{Diagnostic, Verdict};
 use tollgate_engine::rules::{Level, Origin};
 use tollgate_formats::gofmt;
 
-/// The member that was forgotten.
-const FORGOTTEN: &str = "exactly";
+/// The member of a request that was forgotten, so that its fields are one level too high.
+const FORGOTTEN_MEMBER: &str = "exactly";
 
 /// The errors that the API server would report next if the fields were inside of `exactly`, located where they are now.
 /// Empty if no finding is about a forgotten `exactly`.
@@ -27,7 +27,9 @@ pub(super) fn errors_inside_exactly(
         found.iter().filter_map(|diagnostic| diagnostic.finding.fix.as_ref()).flat_map(|fix| &fix.edits);
     let mut requests: Vec<(&FieldPath, &[Box<str>])> = edits
         .filter_map(|edit| match edit {
-            Edit::Nest { into, key, members } if **key == *FORGOTTEN => Some((into, members.as_slice())),
+            Edit::Nest { into, key, members } if **key == *FORGOTTEN_MEMBER => {
+                Some((into, members.as_slice()))
+            }
             _ => None,
         })
         .collect();
@@ -39,12 +41,13 @@ pub(super) fn errors_inside_exactly(
     }
     let text = nest_in_exactly(item, &requests);
     let Ok(document) = doc::parse(&text) else { return Vec::new() };
-    let Verdict::Checked(errors) = checker.validate_object(file, document.root(), None) else {
+    let Verdict::Checked(errors) = checker.validate(file, document.root(), None) else {
         return Vec::new();
     };
     let inside = |mut error: Diagnostic| {
-        let at =
-            requests.iter().find_map(|(request, _)| error.finding.at.without_step(request, FORGOTTEN))?;
+        let at = requests
+            .iter()
+            .find_map(|(request, _)| error.finding.at.without_step(request, FORGOTTEN_MEMBER))?;
         error.finding.at = at;
         error.finding.also.clear();
         error.finding.fix = None;
@@ -54,7 +57,7 @@ pub(super) fn errors_inside_exactly(
     errors.into_iter().filter_map(inside).collect()
 }
 
-/// The object as JSON, with the given members of each request moved into `exactly`.
+/// Returns the object as JSON, with these members of each request moved into `exactly`.
 fn nest_in_exactly(item: &ListedObject<'_>, requests: &[(&FieldPath, &[Box<str>])]) -> String {
     let mut object = item.value().to_json();
     for (path, members) in requests {
@@ -72,7 +75,7 @@ fn nest_in_exactly(item: &ListedObject<'_>, requests: &[(&FieldPath, &[Box<str>]
             out.push_str(&value.to_json());
         }
         let comma = if kept.is_empty() { "" } else { "," };
-        let fixed = format!("{{{kept}{comma}\"{FORGOTTEN}\":{{{moved}}}}}");
+        let fixed = format!("{{{kept}{comma}\"{FORGOTTEN_MEMBER}\":{{{moved}}}}}");
         // Requests of the same text have the same fix.
         object = object.replace(&request.to_json(), &fixed);
     }

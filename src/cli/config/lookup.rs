@@ -18,10 +18,10 @@ use tollgate_formats::sanitize;
 pub(in super::super) const CONFIG_NAME: &str = ".tollgate.yaml";
 /// Largest configuration file in bytes.
 const MAX_CONFIG: u64 = 256 << 10;
-/// Faults of one file that are shown.
+/// Maximum number of errors of one configuration file that are printed.
 const MAX_FAULTS: usize = 20;
 
-/// A configuration file and where it holds.
+/// A configuration file, with the folder whose files it configures.
 #[derive(Debug)]
 pub(in super::super) struct FoundConfig {
     pub(in super::super) file: ConfigFile,
@@ -96,7 +96,7 @@ pub(in super::super) struct ConfigLookup {
     scope: LookupScope,
 }
 
-/// Which files are looked for.
+/// Which configuration file applies to an input.
 #[derive(Clone, Copy, Default, Debug)]
 enum LookupScope {
     /// The nearest one.
@@ -228,7 +228,7 @@ pub(in super::super) fn real_path(file: &Path) -> Option<PathBuf> {
     Some(std::fs::canonicalize(folder).ok()?.join(file.file_name()?))
 }
 
-/// The path for messages: relative to the working folder if it is below it.
+/// Returns the path for messages: relative to the working directory if it is inside of it.
 fn shown(path: &Path) -> PathBuf {
     let current = std::env::current_dir().and_then(std::fs::canonicalize).unwrap_or_default();
     match path.strip_prefix(&current) {
@@ -237,8 +237,13 @@ fn shown(path: &Path) -> PathBuf {
     }
 }
 
+/// The absolute path without `.` and `..`; links are not resolved.
+pub(in super::super) fn normal_absolute(path: &Path) -> PathBuf {
+    normalize_path(&std::path::absolute(path).unwrap_or_else(|_| path.to_owned()))
+}
+
 /// Removes `.` and `..` from a path without looking at the file system.
-pub(in super::super) fn normalize_path(path: &Path) -> PathBuf {
+fn normalize_path(path: &Path) -> PathBuf {
     let mut out = PathBuf::new();
     for part in path.components() {
         match part {

@@ -16,7 +16,8 @@ use tollgate_api::profile::GateChoice;
 use tollgate_document::source::{InputError, Lines};
 use tollgate_engine::engine::{Engine, Namespaces};
 
-/// The settings for files under one configuration: flags, and what the file sets where there are none.
+/// The settings for files under one configuration: the flags, and the values of the configuration file where no
+/// flag is set.
 #[derive(Debug)]
 pub(in super::super) struct Settings {
     /// The flags, with what the file sets where there are none.
@@ -81,7 +82,7 @@ impl Settings {
     }
 }
 
-/// The engine for files under one configuration, and what decides about its findings.
+/// The engine for files under one configuration, with the levels and other settings that apply to its findings.
 #[derive(Debug)]
 pub(in super::super) struct ConfiguredEngine {
     pub(in super::super) settings: Settings,
@@ -92,7 +93,7 @@ pub(in super::super) struct ConfiguredEngine {
 }
 
 impl ConfiguredEngine {
-    /// Reads the files that the settings name.
+    /// Reads the policies, namespaces and other files that the settings name, and builds the engine.
     pub(in super::super) fn load(settings: Settings) -> Result<ConfiguredEngine, Failure> {
         let engine = settings.flags.engine(DefaultRules::Offline)?;
         let profiles = engine.profiles.iter().map(|profile| profile.name).collect();

@@ -10,7 +10,7 @@ use super::settings::Settings;
 use crate::config::{ConfigFile, Override, Setting, Strings};
 use tollgate_api::profile;
 
-/// One key.
+/// A row of the printed configuration: a key with its value and source.
 #[derive(Debug, Serialize)]
 pub(super) struct Row {
     pub(super) key: String,
@@ -24,7 +24,7 @@ fn row(key: impl Into<String>, value: impl Into<String>, from: impl Into<String>
 
 const DEFAULT: &str = "default";
 
-/// Every setting with its value and where it comes from.
+/// Returns every setting with its value and its source.
 pub(super) fn rows(
     given: &GivenFlags,
     levels: &LevelArgs,
@@ -81,7 +81,8 @@ pub(super) fn rows(
     rows
 }
 
-/// The rows of the levels: those of the file that no flag replaces, then those of flags.
+/// Returns the rows of the levels: first those of the configuration file that no flag replaces, then those of
+/// flags.
 fn level_rows(
     levels: &LevelArgs,
     settings: &Settings,
@@ -121,7 +122,8 @@ fn values_and_line(strings: Option<&Strings>) -> Option<(String, usize)> {
     Some((values.join(","), strings.line))
 }
 
-/// `paths charts/**; objects ResourceClaim ml/*; blanket-toleration: allow; not ours`
+/// Returns an override on one line: `paths charts/**; objects ResourceClaim ml/*; blanket-toleration: allow; not
+/// ours`.
 fn describe_override(item: &Override) -> String {
     let mut parts = Vec::new();
     if !item.paths.is_empty() {

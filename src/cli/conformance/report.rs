@@ -15,49 +15,26 @@ use crate::conformance::{Answer, Case, Corpus, Count, OwnAnswer, Refusal, Row, S
 use crate::files;
 use crate::report::record::{Json, list, record};
 
-/// The header of the table: server, profile and scope.
-pub(super) struct ReportHeader {
-    context: Option<String>,
-    server: String,
-    release: String,
-    profile: &'static str,
-    feature_gates: String,
-    /// The gates are those that the server reports.
-    gates_read: bool,
-    namespace: String,
-    /// Number of updates in the corpus, which are not sent.
-    updates_not_asked: usize,
-    /// Objects that could make an API server panic, which are not shipped.
-    dangerous_not_shipped: usize,
-}
-
-impl ReportHeader {
-    pub(super) fn new(asked: &AskedServer, namespace: &str, corpus: &Corpus) -> ReportHeader {
-        let endpoint = asked.endpoint().clone();
-        ReportHeader {
-            context: endpoint.context,
-            server: endpoint.server,
-            release: asked.info.release.to_string(),
-            profile: asked.profile.name,
-            feature_gates: asked.profile.describe_gates(),
-            gates_read: asked.profile.gates.are_live,
-            namespace: namespace.to_owned(),
-            updates_not_asked: corpus.updates,
-            dangerous_not_shipped: corpus.dangerous,
-        }
-    }
+/// What was compared: server, profile and scope.
+#[derive(Clone, Copy)]
+pub(super) struct ReportHeader<'r> {
+    pub(super) asked: &'r AskedServer,
+    pub(super) namespace: &'r str,
+    pub(super) corpus: &'r Corpus,
 }
 
 /// Formats the table as text.
-pub(super) fn text(header: &ReportHeader, result: &RunResult) -> String {
+pub(super) fn text(header: ReportHeader<'_>, result: &RunResult) -> String {
+    let ReportHeader { asked, namespace, corpus } = header;
+    let (endpoint, profile) = (asked.endpoint(), asked.profile);
     let mut out = String::new();
-    let gates = if header.gates_read { "read from /metrics" } else { "not read from the API server" };
+    let gates = if profile.gates.are_live { "read from /metrics" } else { "not read from the API server" };
     for (name, value) in [
-        ("context", header.context.as_deref().unwrap_or("the cluster of this pod").to_owned()),
-        ("server", format!("{}, Kubernetes {}", header.server, header.release)),
-        ("compared", format!("with Tollgate's verdict for Kubernetes {}", header.profile)),
-        ("gates", format!("{gates}: {}", header.feature_gates)),
-        ("namespace", header.namespace.clone()),
+        ("context", endpoint.context.as_deref().unwrap_or("the cluster of this pod").to_owned()),
+        ("server", format!("{}, Kubernetes {}", endpoint.server, asked.info.release)),
+        ("compared", format!("with Tollgate's verdict for Kubernetes {}", profile.name)),
+        ("gates", format!("{gates}: {}", profile.describe_gates())),
+        ("namespace", namespace.to_owned()),
     ] {
         _ = writeln!(out, "{name:<9}  {value}");
     }
@@ -78,15 +55,11 @@ pub(super) fn text(header: &ReportHeader, result: &RunResult) -> String {
         thousands(total.not_allowed),
         thousands(total.failed)
     );
-    _ = writeln!(
-        out,
-        "not sent: {} updates, which require stored objects",
-        thousands(header.updates_not_asked)
-    );
+    _ = writeln!(out, "not sent: {} updates, which require stored objects", thousands(corpus.updates));
     _ = writeln!(
         out,
         "not included: {} objects that could make an API server panic",
-        thousands(header.dangerous_not_shipped)
+        thousands(corpus.dangerous)
     );
     for (class, message) in &result.examples {
         _ = writeln!(out, "{class}, for example: {message}");
@@ -102,20 +75,21 @@ fn cells(kind: &str, version: &str, row: &Row) -> Vec<String> {
     cells
 }
 
-/// The table for programs.
-pub(super) fn json(header: &ReportHeader, result: &RunResult) -> Json {
+/// Returns the table of results as JSON.
+pub(super) fn json(header: ReportHeader<'_>, result: &RunResult) -> Json {
+    let ReportHeader { asked, namespace, corpus } = header;
     let rows = result.agreement.rows.iter();
     let rows = rows.map(|((kind, version), row)| json_row(Some((kind.name(), version.name())), row));
     record! {
-        "context": header.context,
-        "server": header.server,
-        "release": header.release,
-        "profile": header.profile,
-        "featureGates": header.feature_gates,
-        "gatesRead": header.gates_read,
-        "namespace": header.namespace,
-        "updatesNotAsked": header.updates_not_asked,
-        "dangerousNotShipped": header.dangerous_not_shipped,
+        "context": asked.endpoint().context,
+        "server": asked.endpoint().server,
+        "release": asked.info.release.to_string(),
+        "profile": asked.profile.name,
+        "featureGates": asked.profile.describe_gates(),
+        "gatesRead": asked.profile.gates.are_live,
+        "namespace": namespace,
+        "updatesNotAsked": corpus.updates,
+        "dangerousNotShipped": corpus.dangerous,
         "complete": matches!(result.ending, Ending::Complete),
         "rows": list(rows),
         "total": json_row(None, &result.agreement.total),
@@ -140,14 +114,6 @@ fn json_row(of: Option<(&str, &str)>, row: &Row) -> Json {
     }
 }
 
-/// A case on which the two differ.
-pub(super) struct Differing<'d> {
-    pub(super) case: &'d Case,
-    pub(super) answer: &'d Answer,
-    pub(super) own: &'d OwnAnswer,
-    pub(super) same: SameParts,
-}
-
 /// The file of `--out`, with the differences.
 #[derive(Debug)]
 pub(super) struct DifferenceFile {
@@ -164,8 +130,14 @@ impl DifferenceFile {
         }
     }
 
-    pub(super) fn write(&mut self, differing: &Differing<'_>) -> Result<(), Failure> {
-        let Differing { case, answer, own, same } = differing;
+    /// Writes a case on which the two differ.
+    pub(super) fn write(
+        &mut self,
+        case: &Case,
+        answer: &Answer,
+        own: &OwnAnswer,
+        same: SameParts,
+    ) -> Result<(), Failure> {
         let parts = [
             ("verdict", same.verdict),
             ("fields", same.fields != Some(false)),

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use super::report::{DifferenceFile, Differing};
+use super::report::DifferenceFile;
 use crate::cli::live::AskedServer;
 use crate::cli::outcome::Failure;
 use crate::cli::progress::Progress;
@@ -29,7 +29,7 @@ pub(super) struct Sender<'s> {
     pub(super) rate: u32,
 }
 
-/// How a run ended: complete, interrupted or given up.
+/// How the run over all cases ended: complete, interrupted or given up.
 #[derive(Debug)]
 pub(super) enum Ending {
     Complete,
@@ -84,7 +84,7 @@ impl Sender<'_> {
         Ok(run.result)
     }
 
-    /// True if the profile knows the version of a case, and the API server serves it, as far as is known.
+    /// True if the profile knows the version of a case and, as far as is known, the API server serves it.
     fn is_served(&self, case: &Case) -> bool {
         let profile = self.asked.profile;
         let is_off = profile.discovered.is_some() && !profile.is_served(case.kind, case.version);
@@ -144,7 +144,7 @@ impl Run<'_> {
         }
     }
 
-    /// The answer to a case that need not be sent; `None` if it must be.
+    /// Returns the answer to a case if it is known without sending the case; `None` if the case must be sent.
     fn known_answer(&self, case: &Case) -> Option<Answer> {
         if !self.sender.is_served(case) {
             return Some(Answer::NotServed);
@@ -160,7 +160,7 @@ impl Run<'_> {
         if let (Comparison::Compared(same), Some(file)) = (comparison, self.differences.as_mut())
             && !same.all()
         {
-            file.write(&Differing { case, answer, own: &own, same })?;
+            file.write(case, answer, &own, same)?;
         }
         let example = match answer {
             Answer::NotAllowed(message) => {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::cli::capacity;
 use crate::report::record::{Json, list, record};
 use tollgate_forecast::{DeviceCounts, DeviceReport, DeviceState, Holder, ReportedDevice, ReportedTaint};
 
@@ -15,18 +16,8 @@ pub(super) fn devices_record(
     let class_name = |place: usize| report.classes.get(place).map_or("", |class| class.name);
     let classes = report.classes.iter().zip(report.class_counts()).enumerate();
     let classes = classes.filter(|(place, _)| shown_classes.contains(place));
-    let classes = classes.map(|(_, (class, counts))| {
-        record! {
-            "name": class.name,
-            "total": counts.total,
-            "allocated": counts.allocated,
-            "tainted": counts.tainted,
-            "blocked": counts.blocked,
-            "free": counts.free,
-            // Why the expression does not compile.
-            "error" if given: class.error,
-        }
-    });
+    let classes = classes
+        .map(|(_, (class, counts))| capacity::class_record(class.name, counts, class.error.as_deref()));
     let totals: DeviceCounts = report.devices.iter().collect();
     record! {
         "profile": profile,

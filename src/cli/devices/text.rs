@@ -12,7 +12,7 @@ use tollgate_formats::sanitize;
 /// Items that a cell lists, except in the wide output.
 const MAX_ITEMS: usize = 2;
 
-/// How the report is printed.
+/// Settings for printing the devices as text.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Layout<'a> {
     pub(super) by: Option<Grouping>,
@@ -51,7 +51,7 @@ pub(super) fn render(report: &DeviceReport<'_>, header: &str, layout: Layout<'_>
     out
 }
 
-/// What is wrong with the selectors of classes.
+/// Returns the errors in the CEL selectors of the listed classes, as sentences.
 fn class_problems(report: &DeviceReport<'_>, shown: &[usize]) -> Vec<String> {
     let mut problems = Vec::new();
     for (place, class) in report.classes.iter().enumerate().filter(|(place, _)| shown.contains(place)) {
@@ -148,12 +148,12 @@ fn count_row(name: String, counts: DeviceCounts) -> Vec<String> {
     std::iter::once(name).chain(numbers).collect()
 }
 
-/// `driver/pool/device`
+/// Returns the name of a device as `driver/pool/device`.
 fn device_name(device: &ReportedDevice<'_>) -> String {
     format!("{}/{}/{}", device.driver, device.pool, device.device)
 }
 
-/// `allocated, blocked (the pool is incomplete)`
+/// Returns the states of a device: `allocated, blocked (the pool is incomplete)`.
 fn states(device: &ReportedDevice<'_>) -> String {
     let state = |state: &DeviceState| match (state, device.blocked_by) {
         (DeviceState::Blocked, Some(why)) => format!("blocked ({why})"),
@@ -166,14 +166,14 @@ fn states(device: &ReportedDevice<'_>) -> String {
     device.states.iter().map(state).collect::<Vec<_>>().join(", ")
 }
 
-/// `example.com/broken=yes:NoExecute (rule drain)`
+/// Returns a taint and its source: `example.com/broken=yes:NoExecute (rule drain)`.
 fn taint_text(taint: &ReportedTaint<'_>) -> String {
     let equals = if taint.value.is_empty() { "" } else { "=" };
     let source = taint.rule.map_or_else(|| "slice".to_owned(), |rule| format!("rule {rule}"));
     format!("{}{equals}{}:{} ({source})", taint.key, taint.value, taint.effect)
 }
 
-/// `ml/chat-0 (Deployment/chat)`
+/// Returns the pod that holds a device, and its workload: `ml/chat-0 (Deployment/chat)`.
 fn holder_text(holder: &Holder<'_>) -> String {
     let who = match holder.pod {
         Some(pod) => format!("{}/{pod}", holder.namespace),

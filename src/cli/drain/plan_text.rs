@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use super::PlanReport;
 use crate::cli::table;
 use tollgate_drain::{DeviceId, DrainPlan, Fate, PlannedPod, StayReason, Wave};
-use tollgate_engine::impact::target::DeviceNames;
+use tollgate_engine::impact::target::NameSelector;
 use tollgate_formats::count::counted;
 use tollgate_formats::gotime;
 use tollgate_formats::sanitize::line;
@@ -16,10 +16,10 @@ use tollgate_formats::sanitize::line;
 /// Nodes of a replacement that the table shows.
 const SHOWN_NODES: usize = 2;
 
-/// Letters in a line of names.
+/// Maximum number of characters in a line of names.
 const LIST_WIDTH: usize = 110;
 
-/// The plan as text.
+/// Returns the drain plan as text.
 pub(super) fn render(report: &PlanReport) -> String {
     let PlanReport { profile, at, samples, request, plan, .. } = report;
     let mut out = format!(
@@ -41,7 +41,8 @@ pub(super) fn render(report: &PlanReport) -> String {
     out
 }
 
-/// The plan in one line: `40 devices, 37 pods: 31 move, 4 have no room, 2 unknown; 5 waves; dominated by PDB a/b`
+/// Returns the plan in one line: `40 devices, 37 pods: 31 move, 4 have no room, 2 unknown; 5 waves, mainly because of
+/// PDB inference/chat`.
 pub(super) fn verdict(plan: &DrainPlan) -> String {
     let mut out = format!("{}, ", counted(plan.devices.len(), "device"));
     let leaves = |pod: &&PlannedPod| matches!(pod.fate, Fate::Moves { .. });
@@ -76,12 +77,12 @@ pub(super) fn verdict(plan: &DrainPlan) -> String {
         _ = write!(out, "; {}", counted(plan.waves.len(), "wave"));
     }
     if let Some(what) = &plan.dominated_by {
-        _ = write!(out, "; dominated by {what}");
+        _ = write!(out, ", mainly because of {what}");
     }
     out
 }
 
-/// What pods that stay do or are, after their number: `have no room`.
+/// Returns why pods stay, to follow their number: `have no room`.
 fn reason_words(reason: StayReason, count: usize) -> &'static str {
     let (one, several) = match reason {
         StayReason::NoRoom => ("has no room", "have no room"),
@@ -105,7 +106,7 @@ fn reason_words(reason: StayReason, count: usize) -> &'static str {
     if count == 1 { one } else { several }
 }
 
-/// The reason as it follows the name of a pod: `has no room`.
+/// Returns why a pod stays, to follow its name: `has no room`.
 pub(super) fn reason_of_pod(reason: StayReason) -> &'static str {
     match reason {
         StayReason::Unknown => "has an unknown outcome",
@@ -123,7 +124,7 @@ fn rules_section(plan: &DrainPlan, key: &str) -> String {
     let rows: Vec<Vec<String>> = plan
         .rules
         .iter()
-        .map(|rule| vec![rule.name.clone(), selector(&rule.selects), rule.published.to_string()])
+        .map(|rule| vec![rule.name.clone(), selector_as_target(&rule.selects), rule.published.to_string()])
         .collect();
     format!(
         "\nDeviceTaintRules with the taint {}:NoSchedule:\n{}",
@@ -132,8 +133,8 @@ fn rules_section(plan: &DrainPlan, key: &str) -> String {
     )
 }
 
-/// A selector as a user writes a target: `gpu.example.com/gpu-node-03`
-pub(super) fn selector(names: &DeviceNames) -> String {
+/// Returns a device selector in the form of a target: `gpu.example.com/gpu-node-03`.
+pub(super) fn selector_as_target(names: &NameSelector) -> String {
     let part = |name: &Option<String>| name.clone().unwrap_or_else(|| "*".to_owned());
     let parts = [part(&names.driver), part(&names.pool), part(&names.device)];
     let parts = match (&names.pool, &names.device) {
@@ -144,7 +145,7 @@ pub(super) fn selector(names: &DeviceNames) -> String {
     parts.join("/")
 }
 
-/// One row for each pod that moves, and what keeps waves small.
+/// Returns the table of pods that move, one row each, and the limits that keep waves small.
 fn waves_section(plan: &DrainPlan) -> String {
     let mut rows = Vec::new();
     for (number, wave) in plan.waves.iter().enumerate() {
@@ -180,7 +181,7 @@ fn waves_section(plan: &DrainPlan) -> String {
     out
 }
 
-/// What limits the waves, with the waves that have the same limit in a row: `waves 2 to 4`.
+/// Returns the limits on the size of waves, each with the consecutive waves that it applies to: `waves 2 to 4`.
 fn limits(waves: &[Wave]) -> Vec<(String, &str)> {
     let mut found: Vec<(usize, usize, &str)> = Vec::new();
     for (place, wave) in waves.iter().enumerate() {
@@ -201,12 +202,12 @@ fn limits(waves: &[Wave]) -> Vec<(String, &str)> {
     found.into_iter().map(words).collect()
 }
 
-/// `inference/chat-0`
+/// Returns namespace and name of a pod: `inference/chat-0`.
 pub(super) fn pod_name(pod: &PlannedPod) -> String {
     format!("{}/{}", pod.namespace, pod.name)
 }
 
-/// `Deployment/chat`
+/// Returns kind and name of a pod's workload: `Deployment/chat`.
 fn workload(pod: &PlannedPod) -> String {
     let workload = pod.workload.as_ref();
     workload.map_or_else(|| "-".to_owned(), |workload| format!("{}/{}", workload.kind, workload.name))
@@ -220,7 +221,8 @@ fn devices(pod: &PlannedPod) -> String {
     pod.devices.iter().map(name).collect::<Vec<_>>().join(" ")
 }
 
-/// Where the replacement goes: the most frequent nodes, and how many more there are.
+/// Returns where the replacement of a pod goes: the most frequent nodes in the forecast, and the number of other
+/// nodes.
 fn goes_to(pod: &PlannedPod) -> String {
     let Fate::Moves { nodes, .. } = &pod.fate else { return String::new() };
     match (nodes.as_slice(), &pod.workload) {
@@ -235,7 +237,7 @@ fn goes_to(pod: &PlannedPod) -> String {
     }
 }
 
-/// The pods that stay, by reason, each with why and what to do.
+/// Returns the pods that stay, grouped by reason, with the explanation and what the user can do.
 fn stays_section(plan: &DrainPlan) -> String {
     let mut reasons: BTreeMap<StayReason, BTreeMap<(&str, &str), Vec<&PlannedPod>>> = BTreeMap::new();
     for pod in &plan.pods {
@@ -307,7 +309,7 @@ fn claims_section(plan: &DrainPlan) -> String {
     out
 }
 
-/// What `--force-after` would delete.
+/// Returns the pods that `--force-after` would delete.
 fn forceable_section(plan: &DrainPlan) -> String {
     let pods: Vec<&PlannedPod> = plan.pods.iter().filter(|pod| pod.is_forceable).collect();
     if pods.is_empty() {

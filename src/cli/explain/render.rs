@@ -13,7 +13,7 @@ pub(super) const MAX_WIDTH: usize = 100;
 const MIN_WIDTH: usize = 30;
 const CODE_INDENT: &str = "    ";
 
-/// Options for rendering a page.
+/// Width and colors for rendering a page.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Style {
     /// Columns of the terminal.
@@ -100,7 +100,7 @@ impl Paragraph {
     }
 }
 
-/// A line as it is printed.
+/// A line of a rendered page.
 struct Line {
     text: String,
     /// Columns that it takes.

@@ -21,7 +21,7 @@ pub(super) struct Judged {
     statuses: Vec<DocumentStatus>,
 }
 
-/// A finding, without what only reports need.
+/// A finding without the data that only reports need.
 #[derive(Debug)]
 pub(super) struct JudgedFinding {
     /// The number of its object in the text.
@@ -41,7 +41,7 @@ pub(super) struct JudgedFinding {
 }
 
 impl Judged {
-    /// Checks a text.
+    /// Checks a text, and collects its findings for the comparison before and after a fix.
     pub(super) fn of(texts: &TextChecker<'_>, file: &str, text: &str, source: TextSource) -> Judged {
         let mut judged = Judged { findings: Vec::new(), statuses: Vec::new() };
         texts.check(file, text, source, &mut |entry: &DocumentResult<'_>| {

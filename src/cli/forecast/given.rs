@@ -7,13 +7,11 @@
 //! Invariant: an object is applied, refused, or named in a note. None disappears.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
 
 use super::stored::{self, StoredForm};
 use crate::cli::console::Console;
 use crate::cli::impact::print_denials;
 use crate::cli::outcome::Failure;
-use crate::files::{self, Input, MAX_FILE};
 use tollgate_api::profile::Profile;
 use tollgate_document::doc::{self, Doc, Value};
 use tollgate_document::field::{Path, PathStyle};
@@ -28,7 +26,7 @@ use tollgate_formats::sanitize;
 /// access in a namespace that the state does not contain would count as refused.
 const RULES: &str = "upstream,decoding,strict,admin-access-unchecked";
 
-/// The kinds that a forecast applies.
+/// The kinds of objects that `tollgate forecast` can apply.
 const APPLIED_KINDS: [ObjectKind; 11] = [
     ObjectKind::DeviceTaintRule,
     ObjectKind::ResourceSlice,
@@ -46,15 +44,11 @@ const APPLIED_KINDS: [ObjectKind; 11] = [
 /// Kinds whose pods are made when an object is new. How a change rolls out is not modelled.
 const WORKLOAD_KINDS: [ObjectKind; 3] = [ObjectKind::Deployment, ObjectKind::StatefulSet, ObjectKind::Job];
 
-/// The texts of the given files, each with its name.
-#[derive(Debug)]
-pub(super) struct GivenTexts(Vec<(String, String)>);
-
-/// The documents of the given files, each with the name of its file.
+/// The documents of the files on the command line, each with the name of its file.
 #[derive(Debug)]
 pub(super) struct GivenDocuments<'t>(Vec<(&'t str, Document<'t>)>);
 
-/// An object as it was given.
+/// An object of a file on the command line.
 #[derive(Debug)]
 pub(super) struct GivenObject<'d> {
     file: &'d str,
@@ -80,7 +74,17 @@ pub(super) struct RefusedObject {
     pub(super) reasons: Vec<Refusal>,
 }
 
-/// Why the API server refuses an object.
+/// An object that is applied.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct AppliedObject<'a> {
+    pub(super) kind: ObjectKind,
+    /// Empty for kinds without a namespace.
+    pub(super) namespace: &'a str,
+    /// `None` if the API server generates it.
+    pub(super) name: Option<&'a str>,
+}
+
+/// The reason why the API server would refuse an object.
 #[derive(Debug)]
 pub(super) struct Refusal {
     /// The rule that says so; `None` for what no rule checks.
@@ -105,7 +109,7 @@ impl Refusal {
 /// Namespaces that every cluster has.
 const BUILT_IN_NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
 
-/// What the API server makes of the given objects.
+/// The objects that the API server would store, and those that it would refuse.
 #[derive(Default, Debug)]
 pub(super) struct Admission {
     /// The objects as they are stored, as JSON, in the order given.
@@ -119,24 +123,12 @@ pub(super) struct Admission {
     made_up_names: BTreeSet<(String, String)>,
 }
 
-impl GivenTexts {
-    /// Reads files and folders, in the order given.
-    pub(super) fn read(paths: &[PathBuf]) -> Result<GivenTexts, Failure> {
-        let inputs = if paths.is_empty() { Vec::new() } else { files::collect_complete(paths)? };
-        let read = |input: &Input| Ok((input.name(), files::read(input, MAX_FILE)?));
-        inputs.iter().map(read).collect::<Result<_, Failure>>().map(GivenTexts)
-    }
-
-    /// Texts that were read already, each with its name.
-    #[cfg(feature = "ui")]
-    pub(super) fn of(texts: Vec<(String, String)>) -> GivenTexts {
-        GivenTexts(texts)
-    }
-
-    /// Parses the texts. A file without objects is an error, because a forecast without them looks the same.
-    pub(super) fn documents(&self) -> Result<GivenDocuments<'_>, Failure> {
+impl<'t> GivenDocuments<'t> {
+    /// Parses texts, each with its name. A file without objects is an error, because a forecast without them looks the
+    /// same.
+    pub(super) fn parse(texts: &'t [(String, String)]) -> Result<GivenDocuments<'t>, Failure> {
         let mut found = Vec::new();
-        for (file, text) in &self.0 {
+        for (file, text) in texts {
             let lines = Lines::of(text);
             let before = found.len();
             for document in documents(text) {
@@ -148,10 +140,8 @@ impl GivenTexts {
                     let (api_version, kind) = item.api_version_and_kind();
                     if api_version.is_empty() || kind.is_empty() {
                         let location = document.locate(&lines, &item.within(Path::ROOT.owned()), false);
-                        let (file, what) =
-                            (sanitize::line(file), "expected an object with apiVersion and kind");
-                        let message = format!("{file}:{}:{}: {what}", location.line, location.column);
-                        return Err(Failure::Input(message));
+                        let what = "expected an object with apiVersion and kind";
+                        return Err(Failure::at(file, &location, &what));
                     }
                 }
                 found.push((file.as_str(), document));
@@ -162,9 +152,7 @@ impl GivenTexts {
         }
         Ok(GivenDocuments(found))
     }
-}
 
-impl GivenDocuments<'_> {
     /// The objects, those of lists one by one.
     pub(super) fn objects(&self) -> Vec<GivenObject<'_>> {
         let objects = |(file, document)| {
@@ -176,7 +164,8 @@ impl GivenDocuments<'_> {
 }
 
 impl Admission {
-    /// Checks the objects, each with the name of its file, one after the other.
+    /// Checks the objects one after the other, each with the name of its file, as if they were applied in that
+    /// order.
     pub(super) fn of(
         given: &[(&str, Value<'_>)],
         state: &State<'_>,
@@ -195,6 +184,18 @@ impl Admission {
     /// The accepted objects as documents.
     pub(super) fn documents(&self) -> Vec<Doc<'_>> {
         self.accepted.iter().filter_map(|json| doc::parse(json).ok()).collect()
+    }
+
+    /// The objects that are applied, in the order given. An object that is given again has its last place.
+    pub(super) fn applied(&self) -> Vec<AppliedObject<'_>> {
+        let mut applied: Vec<(usize, AppliedObject<'_>)> = Vec::new();
+        for ((kind, namespace, name), place) in &self.last {
+            let is_made_up = self.made_up_names.contains(&(namespace.clone(), name.clone()));
+            let name = Some(name.as_str()).filter(|_| !is_made_up);
+            applied.push((*place, AppliedObject { kind: *kind, namespace, name }));
+        }
+        applied.sort_by_key(|(place, _)| *place);
+        applied.into_iter().map(|(_, object)| object).collect()
     }
 
     /// Removes the names of pods that only stand for a generated name.

@@ -1,7 +1,7 @@
 //! JSON output: one object per profile, each on one line. Its schema is `tollgate schema forecast`.
 
 use super::ForecastReport;
-use super::given::RefusedObject;
+use super::given::{AppliedObject, RefusedObject};
 use crate::report::record::{Json, list, record};
 use tollgate_forecast::{EvictedPod, PlacedClaim, PlacedDevice, Placement, PodForecast, Totals};
 use tollgate_formats::gotime;
@@ -12,6 +12,7 @@ pub(super) fn forecast_record(report: &ForecastReport) -> Json {
         "profile": profile.name,
         "at": gotime::rfc3339(*at),
         "samples": forecast.samples,
+        "applied": list(admission.applied().into_iter().map(applied_record)),
         "evicted": list(forecast.evicted.iter().map(evicted_record)),
         "pods": list(forecast.pods.iter().map(pod_record)),
         "refused": list(admission.refused.iter().map(refused_record)),
@@ -19,7 +20,12 @@ pub(super) fn forecast_record(report: &ForecastReport) -> Json {
     }
 }
 
-/// How many pods have each outcome.
+fn applied_record(object: AppliedObject<'_>) -> Json {
+    // The name is null if the API server generates it.
+    record! { "kind": object.kind.name(), "namespace": object.namespace, "name": object.name }
+}
+
+/// Returns the number of pods for each outcome.
 pub(in crate::cli) fn totals_record(totals: Totals) -> Json {
     record! {
         "fits": totals.fits,

@@ -5,7 +5,7 @@
 use crate::cli::limit_list::LimitList;
 use tollgate_forecast::Forecast;
 
-/// What can be limited.
+/// The names that `--max` accepts in a forecast.
 const NAMES: [&str; 5] = ["pending", "sometimes", "unknown", "not-recreated", "evicted"];
 
 /// Parses the value of `--max`.
@@ -13,7 +13,7 @@ pub(super) fn parse(text: &str) -> Result<LimitList, String> {
     LimitList::parse(text, &NAMES)
 }
 
-/// The limits of one forecast, checked.
+/// The result of comparing a forecast with `--max`: messages about limits that are or may be exceeded.
 #[derive(Default, Debug)]
 pub(in crate::cli) struct CheckedLimits {
     /// A message for each limit that is exceeded.
@@ -22,7 +22,7 @@ pub(in crate::cli) struct CheckedLimits {
     pub(in crate::cli) undecided: Vec<String>,
 }
 
-/// Checks all limits.
+/// Compares the forecast with all limits of `--max`.
 pub(super) fn check(limits: &LimitList, forecast: &Forecast) -> CheckedLimits {
     let totals = forecast.totals;
     let mut checked = check_pending(limits, forecast);
@@ -40,7 +40,7 @@ pub(super) fn check(limits: &LimitList, forecast: &Forecast) -> CheckedLimits {
     checked
 }
 
-/// Checks the limit of pods that stay Pending. The course counts in which most of them do.
+/// Checks the limit for pods that stay Pending, in the simulated course in which most of them do.
 pub(in crate::cli) fn check_pending(limits: &LimitList, forecast: &Forecast) -> CheckedLimits {
     let mut checked = CheckedLimits::default();
     let Some(limit) = limits.get("pending") else { return checked };

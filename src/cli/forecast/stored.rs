@@ -5,11 +5,10 @@
 //! host. The priority of a PriorityClass is not known. A status that a client sends is not stored, except that of a node.
 
 use tollgate_api::profile::Profile;
-use tollgate_document::doc::{Value, ValueKind};
+use tollgate_document::doc::{New, Value, ValueKind};
 use tollgate_document::source::list;
 use tollgate_engine::engine::{Attributes, as_stored};
 use tollgate_forecast::{ObjectKind, State};
-use tollgate_formats::gofmt::json_string;
 
 /// The taints of nodes that pods tolerate for five minutes unless they say otherwise.
 const NODE_TAINTS: [&str; 2] = ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"];
@@ -41,7 +40,7 @@ impl StoredForm {
         StoredForm { namespace, name, is_made_up: false }
     }
 
-    /// `app/web`
+    /// Returns namespace and name of the object: `app/web`.
     pub(super) fn shown_name(&self) -> String {
         if self.namespace.is_empty() {
             self.name.clone()
@@ -50,7 +49,7 @@ impl StoredForm {
         }
     }
 
-    /// The JSON of the object of a request as it is stored. `old` is the stored object that it replaces.
+    /// Returns the JSON of an object as the API server would store it. `old` is the stored object that it replaces.
     pub(super) fn stored_json(
         &self,
         kind: ObjectKind,
@@ -132,7 +131,8 @@ fn template_json(spec: Value<'_>) -> String {
     with_members(spec, &[("template", Some(with_members(template, &[("spec", Some(pods))])))])
 }
 
-/// The spec of a pod with what admission and defaulting add. `node` is where the stored pod is bound.
+/// Returns the spec of a pod with the fields that admission and defaulting add. `node` is the node of the stored
+/// pod, if it is bound.
 fn pod_spec_json(spec: Value<'_>, node: Value<'_>) -> String {
     let is_on_host = spec.get("hostNetwork").bool() == Some(true);
     let containers = |field: &str| {
@@ -150,7 +150,8 @@ fn pod_spec_json(spec: Value<'_>, node: Value<'_>) -> String {
     with_members(spec, &members)
 }
 
-/// The tolerations of a pod, and those of nodes that are not ready, unless the pod has its own for them.
+/// Returns the tolerations of a pod and the two that admission adds, for nodes that are not ready or unreachable,
+/// unless the pod has its own.
 fn tolerations_json(given: Value<'_>) -> String {
     let mut tolerations: Vec<String> = given.items().map(Value::to_json).collect();
     for taint in NODE_TAINTS {
@@ -207,9 +208,7 @@ fn with_members(object: Value<'_>, changes: &[(&str, Option<String>)]) -> String
 }
 
 fn quoted(text: &str) -> String {
-    let mut out = String::new();
-    json_string(&mut out, text);
-    out
+    New::str(text).to_json()
 }
 
 #[cfg(test)]

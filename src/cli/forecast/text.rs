@@ -19,7 +19,7 @@ use tollgate_formats::sanitize::line;
 /// Placements of a pod that the table shows.
 const SHOWN_PLACEMENTS: usize = 2;
 
-/// Pods that are named for one cause.
+/// Maximum number of pods that are named for one cause.
 const NAMED_PODS: usize = 5;
 
 /// The text report of a forecast; lists at most `limit` pods, all for 0.
@@ -42,7 +42,7 @@ pub(super) fn render(report: &ForecastReport, limit: usize, by: Option<GroupBy>)
     out
 }
 
-/// `8 pods evicted: 6 now, 2 later (the last at …)`
+/// Returns the line about evictions: `8 pods evicted: 6 now, 2 later (the last at …)`.
 fn evictions_line(forecast: &Forecast, at: gotime::Timestamp) -> String {
     let evicted = forecast.evicted.len();
     let mut out = format!("{} evicted", counted(evicted, "pod"));
@@ -89,7 +89,7 @@ fn row(pod: &PodForecast, samples: u32) -> Vec<String> {
     ]
 }
 
-/// The name of the pod, or of the pod that it replaces.
+/// Returns the name of a pod; for a replacement, the name of the pod that it replaces.
 fn shown_name(pod: &PodForecast) -> String {
     let name = pod.replaces.as_ref().or(pod.name.as_ref());
     format!("{}/{}", pod.namespace, name.map_or("(new)", String::as_str))
@@ -135,7 +135,7 @@ fn devices(placement: &Placement) -> String {
     names.join(" ")
 }
 
-/// Why pods stay Pending or are not made: each cause with its pods.
+/// Returns why pods stay Pending or are not created: each cause with its pods.
 fn pending_section(forecast: &Forecast) -> String {
     let mut causes: BTreeMap<[Option<&str>; 3], Vec<&PodForecast>> = BTreeMap::new();
     let pending = |pod: &&PodForecast| {
@@ -171,7 +171,7 @@ fn pending_section(forecast: &Forecast) -> String {
     out
 }
 
-/// What is not modelled, each with the pods that use it.
+/// Returns what the forecast does not model, each with the pods that use it and whose outcome is therefore unknown.
 fn unknown_section(forecast: &Forecast) -> String {
     let mut causes: BTreeMap<&str, Vec<&PodForecast>> = BTreeMap::new();
     for pod in &forecast.pods {
@@ -193,7 +193,7 @@ fn unknown_section(forecast: &Forecast) -> String {
     out
 }
 
-/// `app/a, app/b and 3 more`
+/// Returns the names of the first pods, and the number of others: `app/a, app/b and 3 more`.
 fn pod_names(pods: &[&PodForecast]) -> String {
     let mut names: Vec<String> = pods.iter().take(NAMED_PODS).map(|pod| shown_name(pod)).collect();
     if pods.len() > NAMED_PODS {
@@ -202,7 +202,7 @@ fn pod_names(pods: &[&PodForecast]) -> String {
     line(&names.join(", ")).into_owned()
 }
 
-/// `total: 6 fit, 0 sometimes, 2 pending, 0 unknown, 0 not recreated`
+/// Returns the totals by outcome: `total: 6 fit, 0 sometimes, 2 pending, 0 unknown, 0 not recreated`.
 fn total_line(forecast: &Forecast) -> String {
     let totals = forecast.totals;
     let mut out = format!(

@@ -28,7 +28,7 @@ impl GroupBy {
     }
 }
 
-/// What the pods of a group have in common.
+/// The namespace, workload or node that the pods of a group share.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum GroupKey<'a> {
     Namespace(&'a str),
@@ -49,7 +49,13 @@ pub(super) struct OutcomeCounts {
 }
 
 impl OutcomeCounts {
-    pub(super) fn add(&mut self, outcome: PodOutcome) {
+    pub(super) fn of(impact: &Impact<'_>) -> OutcomeCounts {
+        let mut counts = OutcomeCounts::default();
+        impact.pods.iter().for_each(|pod| counts.add(pod.outcome));
+        counts
+    }
+
+    fn add(&mut self, outcome: PodOutcome) {
         match outcome {
             PodOutcome::EvictedNow => self.now += 1,
             PodOutcome::EvictedAt(time) => {
@@ -70,7 +76,7 @@ impl OutcomeCounts {
     }
 }
 
-/// The groups of an impact, those with the most evicted pods first.
+/// The pods of an impact in groups, those with the most evicted pods first.
 #[derive(Debug)]
 pub(super) struct Groups<'a> {
     by: GroupBy,

@@ -9,7 +9,7 @@ use crate::cli::console::Console;
 use crate::cli::live;
 use crate::cli::outcome::{Failure, Tally};
 use crate::cli::picture::StateSource;
-use crate::cli::state::{self, DumpOmissions, Inventory, MAY_BE_INCOMPLETE, StateObjects, StateTexts};
+use crate::cli::state::{self, DumpOmissions, Inventory, MAY_BE_INCOMPLETE, StateObjects};
 use crate::files::{self, MAX_FILE};
 use tollgate_api::profile::Profile;
 use tollgate_engine::impact::Snapshot;
@@ -60,7 +60,7 @@ impl Arguments {
         Ok(false)
     }
 
-    /// Prints what is missing from the dump and returns it as messages.
+    /// Prints a note for each kind of object that the dump lacks, and returns the notes.
     pub(super) fn check_completeness(
         &self,
         omissions: DumpOmissions,
@@ -71,14 +71,14 @@ impl Arguments {
     }
 }
 
-/// The state of the cluster, what is missing from it, and the profiles to check against.
+/// The state of the cluster, the kinds of objects that it lacks, and the profiles to check against.
 pub(super) struct ClusterInput {
     pub(super) snapshot: Snapshot,
     /// What is missing.
     pub(super) omissions: Vec<String>,
     pub(super) profiles: Vec<&'static Profile>,
     /// The texts of a dump, if its objects are needed.
-    pub(super) texts: Option<StateTexts>,
+    pub(super) texts: Option<Vec<(String, String)>>,
     /// The objects of a running cluster beyond the snapshot.
     pub(super) listed: Option<StateObjects<'static>>,
     /// What decides where evicted pods go, but could not be listed in the running cluster.
@@ -87,7 +87,7 @@ pub(super) struct ClusterInput {
     pub(super) source: StateSource,
 }
 
-/// Reads the running cluster.
+/// Reads the state from the running cluster.
 #[cfg(feature = "cluster")]
 fn read_live(
     arguments: &Arguments,

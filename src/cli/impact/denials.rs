@@ -7,7 +7,7 @@ use tollgate_engine::engine::{Attributes, Diagnostic, Engine, Labels};
 use tollgate_engine::rules::{Level, RuleSet};
 use tollgate_formats::sanitize;
 
-/// The first reason for which the API server would reject the object; `None` if it would accept it.
+/// Returns the first reason why the API server would reject the object; `None` if it would accept it.
 pub(in crate::cli) fn first_denial(
     object: Value<'_>,
     profile: &'static Profile,

@@ -3,15 +3,14 @@
 //! It needs the nodes of the cluster. Without them nothing is said, and the report is what it was before.
 
 use super::ImpactReporter;
-use super::limits::Limits;
 use crate::cli::capacity;
-use crate::cli::forecast::{CheckedLimits, of_changes, stored, summary_of_evicted};
+use crate::cli::forecast::{check_pending, of_changes, stored, summary_of_evicted};
 use tollgate_api::profile::Profile;
 use tollgate_document::doc::{self, Doc, Value};
 use tollgate_forecast::{Forecast, ObjectKind, State};
 use tollgate_formats::gotime::Timestamp;
 
-/// What becomes of the pods that changes evict.
+/// A forecast of where the evicted pods go.
 #[derive(Debug)]
 pub(super) struct Elsewhere {
     pub(super) forecast: Forecast,
@@ -48,22 +47,18 @@ impl Elsewhere {
         Some(Elsewhere { forecast, missing })
     }
 
-    /// `of 8 evicted pods 6 fit elsewhere, 2 stay Pending`; `None` if no pod is evicted.
+    /// Returns the outcomes of the evicted pods in one sentence: `of 8 evicted pods 6 fit elsewhere, 2 stay
+    /// Pending`; `None` if no pod is evicted.
     pub(super) fn sentence(&self) -> Option<String> {
         let sentence = summary_of_evicted(&self.forecast)?;
         let why =
             if self.missing.is_empty() { String::new() } else { format!(": {}", self.missing.join("; ")) };
         Some(sentence + &why)
     }
-
-    /// The limit of pending pods, checked.
-    pub(super) fn check(&self, limits: &Limits) -> CheckedLimits {
-        limits.check_pending(&self.forecast)
-    }
 }
 
 impl ImpactReporter<'_> {
-    /// Where the pods go that changes evict together.
+    /// Simulates where the pods go that these changes evict together.
     pub(super) fn elsewhere(
         &self,
         changes: &[&str],
@@ -77,7 +72,8 @@ impl ImpactReporter<'_> {
         Elsewhere::of(changes, self.state, (profile, at), &omissions, assume_complete)
     }
 
-    /// The devices of each class before and after changes, for a page; `None` if it is not known where pods go.
+    /// Returns the devices of each class before and after the changes, for an HTML page; `None` if it is not known
+    /// where pods go.
     pub(super) fn capacity(
         &self,
         changes: &[&str],
@@ -91,14 +87,17 @@ impl ImpactReporter<'_> {
 
     /// Reports the pods that stay Pending beyond the limit of `--max`.
     pub(super) fn check_pending(&mut self, who: &str, elsewhere: Option<&Elsewhere>) {
-        let Some(limits) = self.arguments.max.as_ref().filter(|limits| limits.has_pending()) else { return };
+        let Some(limits) = self.arguments.max.as_ref().filter(|limits| limits.get("pending").is_some())
+        else {
+            return;
+        };
         let Some(elsewhere) = elsewhere else {
             self.tally.unreadable += 1;
             let why = self.unlisted.first().map_or("the state contains no Nodes", String::as_str);
             self.console.error(&format!("{who}: cannot check --max pending: {why}"));
             return;
         };
-        let checked = elsewhere.check(limits);
+        let checked = check_pending(limits, &elsewhere.forecast);
         self.tally.denied += checked.excesses.len();
         self.tally.unreadable += checked.undecided.len();
         for message in checked.excesses.iter().chain(&checked.undecided) {

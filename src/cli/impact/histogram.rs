@@ -6,11 +6,11 @@ use super::format_time;
 use tollgate_engine::impact::{Impact, PodOutcome};
 use tollgate_formats::gotime::Timestamp;
 
-/// With fewer evictions the table is enough.
+/// With fewer evictions, no histogram is drawn, because the table of pods is enough.
 const MIN_EVICTIONS: usize = 20;
-/// Most bars.
+/// Maximum number of bars of a histogram.
 const MAX_BARS: usize = 12;
-/// Characters of the longest bar.
+/// Maximum length of a bar in characters.
 const WIDTH: usize = 40;
 
 /// The histogram of evictions over time; empty if there are so few that the table is enough. `hedge` precedes each
@@ -48,24 +48,19 @@ pub(super) fn render(impact: &Impact<'_>, at: Timestamp, hedge: &str) -> String 
 /// The number of evictions at each time, in order. If there are more than [`MAX_BARS`] times, they are grouped into
 /// equal intervals, each with its start. `times` is sorted.
 fn group_by_time(times: &[i64]) -> Vec<(i64, usize)> {
-    let each = |times: &mut dyn Iterator<Item = i64>| {
-        let mut groups: Vec<(i64, usize)> = Vec::new();
-        for time in times {
-            match groups.last_mut() {
-                Some((last, count)) if *last == time => *count += 1,
-                _ => groups.push((time, 1)),
-            }
-        }
-        groups
+    let counted = |times: &[i64]| -> Vec<(i64, usize)> {
+        let groups = times.chunk_by(|one, other| one == other);
+        groups.filter_map(|group| Some((*group.first()?, group.len()))).collect()
     };
-    let groups = each(&mut times.iter().copied());
+    let groups = counted(times);
     let (Some((first, _)), Some((last, _))) = (groups.first(), groups.last()) else { return groups };
     if groups.len() <= MAX_BARS {
         return groups;
     }
     let span = i64::try_from(MAX_BARS).unwrap_or(1);
     let step = ((last - first) / span + 1).max(1);
-    each(&mut times.iter().map(|time| first + (time - first) / step * step))
+    let starts: Vec<i64> = times.iter().map(|time| first + (time - first) / step * step).collect();
+    counted(&starts)
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use crate::report::record::{Json, list, record};
 use tollgate_engine::impact::{EVICTION_IN_PROGRESS, Impact, Partition, PodImpact, PodOutcome};
 use tollgate_formats::gotime::Timestamp;
 
-/// Most partitions that are listed.
+/// Maximum number of partitions that are listed.
 const MAX_PARTITIONS: usize = 100;
 
 /// The record of a rule. `incomplete` is what the dump does not contain, or what could not be listed in the cluster.
@@ -119,8 +119,7 @@ fn pod_record(pod: &PodImpact<'_>, now: Timestamp) -> Json {
 
 /// The sums of the last lines of the text.
 fn totals(impact: &Impact<'_>, budgets_violated: usize) -> Json {
-    let mut counts = OutcomeCounts::default();
-    impact.pods.iter().for_each(|pod| counts.add(pod.outcome));
+    let counts = OutcomeCounts::of(impact);
     record! {
         "claims": impact.claims,
         "pods": impact.pods.len(),

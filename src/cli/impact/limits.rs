@@ -3,12 +3,10 @@
 use std::collections::BTreeSet;
 
 use super::Assessment;
-use crate::cli::forecast::{CheckedLimits, check_pending};
 use crate::cli::limit_list::LimitList;
-use tollgate_forecast::Forecast;
 use tollgate_formats::count::counted;
 
-/// The size of an impact.
+/// The numbers of an impact that `--max` can limit.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Extent {
     pub(super) devices: usize,
@@ -44,42 +42,26 @@ impl Extent {
     }
 }
 
-/// What can be limited.
+/// The names that `--max` accepts for an impact.
 const NAMES: [&str; 4] = ["devices", "pods", "namespaces", "pending"];
 
-/// Limits on the impact of a rule.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Limits(LimitList);
-
 /// Parses the value of `--max`, such as `pods=10,namespaces=2,devices=64`.
-pub(super) fn parse(text: &str) -> Result<Limits, String> {
-    LimitList::parse(text, &NAMES).map(Limits)
+pub(super) fn parse(text: &str) -> Result<LimitList, String> {
+    LimitList::parse(text, &NAMES)
 }
 
-impl Limits {
-    /// True if the number of pending pods is limited.
-    pub(super) fn has_pending(&self) -> bool {
-        self.0.get("pending").is_some()
-    }
-
-    /// Checks the limit of pending pods.
-    pub(super) fn check_pending(&self, forecast: &Forecast) -> CheckedLimits {
-        check_pending(&self.0, forecast)
-    }
-
-    /// A message for each limit that the impact exceeds.
-    pub(super) fn excesses(&self, extent: Extent) -> Vec<String> {
-        let found = [
-            (extent.devices, "devices", "selects", "device"),
-            (extent.pods, "pods", "evicts", "pod"),
-            (extent.namespaces, "namespaces", "evicts pods in", "namespace"),
-        ];
-        let over = found.into_iter().filter_map(|(found, name, verb, noun)| {
-            let limit = self.0.get(name).filter(|limit| found > *limit)?;
-            let is_upper_bound = extent.is_upper_bound || (extent.counts_devices_twice && noun == "device");
-            let hedge = if is_upper_bound { "at most " } else { "" };
-            Some(format!("{verb} {hedge}{}; --max allows {limit}", counted(found, noun)))
-        });
-        over.collect()
-    }
+/// A message for each limit that the impact exceeds.
+pub(super) fn excesses(limits: &LimitList, extent: Extent) -> Vec<String> {
+    let found = [
+        (extent.devices, "devices", "selects", "device"),
+        (extent.pods, "pods", "evicts", "pod"),
+        (extent.namespaces, "namespaces", "evicts pods in", "namespace"),
+    ];
+    let over = found.into_iter().filter_map(|(found, name, verb, noun)| {
+        let limit = limits.get(name).filter(|limit| found > *limit)?;
+        let is_upper_bound = extent.is_upper_bound || (extent.counts_devices_twice && noun == "device");
+        let hedge = if is_upper_bound { "at most " } else { "" };
+        Some(format!("{verb} {hedge}{}; --max allows {limit}", counted(found, noun)))
+    });
+    over.collect()
 }

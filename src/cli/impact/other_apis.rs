@@ -3,13 +3,11 @@
 //! Their impact depends on objects that a snapshot does not contain (patches, nodes, pods without claims), so the dump
 //! is read as documents.
 
-use std::path::PathBuf;
-
 use super::{Arguments, denials, patch, print_denials, replacement};
 use crate::cli::console::Console;
 use crate::cli::outcome::{Failure, Tally};
 use crate::cli::shared::ReportOutput;
-use crate::cli::state::{Inventory, MAX_STATE};
+use crate::cli::state::{self, Inventory, MAX_DUMP_BYTES};
 use crate::files::{self, Input};
 use tollgate_api::profile;
 use tollgate_document::doc::Value;
@@ -17,7 +15,7 @@ use tollgate_document::source::list::ListedObject;
 use tollgate_document::source::{Document, Lines, documents, list};
 use tollgate_formats::sanitize;
 
-/// The result for objects of other APIs.
+/// How many objects of other APIs were reported, how many other objects remain, and the counts for the exit code.
 #[derive(Debug, Default)]
 pub(super) struct OtherApiReport {
     /// Counts for the exit code.
@@ -28,7 +26,7 @@ pub(super) struct OtherApiReport {
     pub(super) remaining: usize,
 }
 
-/// The other APIs.
+/// An API other than DeviceTaintRules and ResourceSlices whose objects can evict pods.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum OtherApi {
     Patch,
@@ -50,8 +48,11 @@ impl OtherApi {
 /// only once.
 pub(super) fn report(arguments: &Arguments, console: &mut Console) -> Result<OtherApiReport, Failure> {
     let mut report = OtherApiReport::default();
-    let texts = InputTexts::read(&arguments.paths, Input::can_be_read_twice)?;
-    let written = texts.documents()?;
+    let mut paths = files::collect_complete(&arguments.paths)?;
+    paths.retain(Input::can_be_read_twice);
+    let read = |input: &Input| Ok((input.name(), files::read(input, MAX_DUMP_BYTES)?));
+    let texts = paths.iter().map(read).collect::<Result<Vec<_>, Failure>>()?;
+    let written = parse_all(&texts)?;
     let subjects = items(&written);
     let is_other_api = |item: &&ListedObject<'_>| OtherApi::of(item.value()).is_some();
     report.remaining = subjects.len() - subjects.iter().filter(is_other_api).count();
@@ -68,8 +69,8 @@ pub(super) fn report(arguments: &Arguments, console: &mut Console) -> Result<Oth
                 .to_owned();
         return Err(Failure::Usage(message));
     }
-    let dump = InputTexts::read(&arguments.state.paths, |_| true)?;
-    let stored = dump.documents()?;
+    let dump = state::read_texts(&arguments.state.paths)?;
+    let stored = parse_all(&dump)?;
     let mut inventory = Inventory::default();
     for document in &stored {
         inventory.add("the dump", document.doc.root());
@@ -123,27 +124,15 @@ pub(super) fn report(arguments: &Arguments, console: &mut Console) -> Result<Oth
     Ok(report)
 }
 
-/// Names and texts of inputs.
-struct InputTexts(Vec<(String, String)>);
-
-impl InputTexts {
-    fn read(paths: &[PathBuf], is_selected: impl Fn(&Input) -> bool) -> Result<InputTexts, Failure> {
-        let inputs = files::collect_complete(paths)?;
-        let selected = inputs.iter().filter(|input| is_selected(input));
-        let texts = selected.map(|input| Ok((input.name(), files::read(input, MAX_STATE)?)));
-        texts.collect::<Result<_, Failure>>().map(InputTexts)
-    }
-
-    fn documents(&self) -> Result<Vec<Document<'_>>, Failure> {
-        let mut found = Vec::new();
-        for (name, text) in &self.0 {
-            let lines = Lines::of(text);
-            for document in documents(text).with_max_size(usize::MAX) {
-                found.push(document.map_err(|fault| fault.input_error(name, &lines))?);
-            }
+fn parse_all(texts: &[(String, String)]) -> Result<Vec<Document<'_>>, Failure> {
+    let mut found = Vec::new();
+    for (name, text) in texts {
+        let lines = Lines::of(text);
+        for document in documents(text).with_max_size(usize::MAX) {
+            found.push(document.map_err(|fault| fault.input_error(name, &lines))?);
         }
-        Ok(found)
     }
+    Ok(found)
 }
 
 /// The objects in the documents, those in lists one by one.

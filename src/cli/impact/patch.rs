@@ -5,7 +5,7 @@
 use std::fmt::Write as _;
 use std::io::Write as _;
 
-use super::limits::Extent;
+use super::limits::{Extent, excesses};
 use super::{Arguments, Assessment, assess, json, text};
 use crate::cli::console::Console;
 use crate::cli::outcome::Failure;
@@ -21,7 +21,7 @@ use tollgate_formats::count::counted;
 use tollgate_formats::gotime;
 use tollgate_formats::sanitize::line;
 
-/// What a patch is assessed with.
+/// The state, release and time with which a ResourceSlicePatch is assessed.
 #[derive(Clone, Copy)]
 pub(super) struct PatchContext<'a> {
     pub(super) state: &'a [Value<'a>],
@@ -101,7 +101,7 @@ pub(super) fn report(
             console.write_text(&out)?;
         }
     }
-    let excesses: Vec<String> = arguments.max.iter().flat_map(|limits| limits.excesses(extent)).collect();
+    let excesses: Vec<String> = arguments.max.iter().flat_map(|limits| excesses(limits, extent)).collect();
     for excess in &excesses {
         console.error(&format!("{}: {excess}", line(name)));
     }

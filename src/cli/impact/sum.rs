@@ -26,12 +26,12 @@ type PodName = (String, String);
 pub(super) struct ImpactSum {
     profile: &'static Profile,
     at: Timestamp,
-    parts: Vec<Part>,
+    parts: Vec<ChangePart>,
 }
 
-/// The part of one change.
+/// The impact of one of the changes.
 #[derive(Debug)]
-struct Part {
+struct ChangePart {
     name: String,
     is_rule: bool,
     extent: Extent,
@@ -52,7 +52,7 @@ impl ImpactSum {
     /// Adds the impact of one change.
     pub(super) fn add(&mut self, assessment: &Assessment<'_>, json: &str) {
         let pods = assessment.impact.pods.iter().filter(|pod| pod.is_evicted_by_change());
-        self.parts.push(Part {
+        self.parts.push(ChangePart {
             name: assessment.query.change.name().to_owned(),
             is_rule: matches!(assessment.query.change, ProposedChange::Rule(_)),
             extent: Extent::of(assessment),
@@ -69,7 +69,7 @@ impl ImpactSum {
         self.at
     }
 
-    /// The objects as JSON.
+    /// Returns the changed objects as JSON.
     pub(super) fn changes(&self) -> Vec<&str> {
         self.parts.iter().map(|part| part.json.as_str()).collect()
     }
@@ -79,7 +79,7 @@ impl ImpactSum {
         self.parts.len() > 1
     }
 
-    /// The impact of all of them.
+    /// Returns the impact of all changes together: pods and namespaces count once, devices once for each change.
     pub(super) fn extent(&self) -> Extent {
         let pods: BTreeSet<&PodName> = self.parts.iter().flat_map(|part| &part.pods).collect();
         let namespaces: BTreeSet<&str> = pods.iter().map(|(namespace, _)| namespace.as_str()).collect();
@@ -92,14 +92,14 @@ impl ImpactSum {
         }
     }
 
-    /// `3 rules`
+    /// Returns the number of changes: `3 rules`, or `3 objects` if some are not rules.
     pub(super) fn counted_rules(&self) -> String {
         let what = if self.parts.iter().all(|part| part.is_rule) { "rules" } else { "objects" };
         format!("{} {what}", self.parts.len())
     }
 
     /// The pods that only one of the changes evicts, counted for each change.
-    fn only_by_each(&self) -> Vec<usize> {
+    fn pods_evicted_only_by_each(&self) -> Vec<usize> {
         let mut times: BTreeMap<&PodName, usize> = BTreeMap::new();
         for pod in self.parts.iter().flat_map(|part| &part.pods) {
             *times.entry(pod).or_default() += 1;
@@ -127,7 +127,7 @@ impl ImpactSum {
         let rows: Vec<Vec<String>> = self
             .parts
             .iter()
-            .zip(self.only_by_each())
+            .zip(self.pods_evicted_only_by_each())
             .map(|(part, only)| {
                 let Extent { devices, pods, namespaces, .. } = part.extent;
                 let numbers = [devices, pods, namespaces, only].map(|number| number.to_string());
@@ -140,7 +140,7 @@ impl ImpactSum {
     /// The sum and the parts for JSON.
     pub(super) fn record(&self, elsewhere: Option<&Elsewhere>) -> Json {
         let Extent { devices, pods, namespaces, is_upper_bound, .. } = self.extent();
-        let parts = self.parts.iter().zip(self.only_by_each()).map(|(part, only)| {
+        let parts = self.parts.iter().zip(self.pods_evicted_only_by_each()).map(|(part, only)| {
             record! {
                 "rule": part.name,
                 "devices": part.extent.devices,

@@ -2,10 +2,11 @@
 
 use std::fmt::Write as _;
 
+use super::by::OutcomeCounts;
 use super::elsewhere::Elsewhere;
 use super::{Assessment, DEFAULT_LIMIT, eviction_time, format_time, histogram, listed_count};
 use crate::cli::table;
-use tollgate_engine::impact::{Impact, OutcomeReason, PodOutcome, ProposedChange, ShortReason};
+use tollgate_engine::impact::{Impact, OutcomeReason, ProposedChange, ShortReason};
 use tollgate_formats::count::counted;
 use tollgate_formats::sanitize::line;
 
@@ -131,7 +132,7 @@ pub(super) fn render(assessment: &Assessment<'_>, limit: Option<usize>, is_compl
     out
 }
 
-/// The words before numbers that are not exact, such as `at most `.
+/// The words before numbers that are bounds or estimates, such as `at most `.
 #[derive(Clone, Copy)]
 struct Hedge {
     /// Before the first number of a line.
@@ -151,17 +152,12 @@ impl Hedge {
     }
 }
 
-/// `total: 3 of 7 pods evicted in 2 namespaces: 1 now, 2 later (the last at …); 2 tolerate the taint, 2 are not
-/// affected`
+/// Returns the totals: `total: 3 of 7 pods evicted in 2 namespaces: 1 now, 2 later (the last at …); 2 tolerate the
+/// taint, 2 are not affected`.
 fn total_line(assessment: &Assessment<'_>, is_complete: bool, Hedge { first, each }: Hedge) -> String {
     let impact = &assessment.impact;
-    let of = |wanted: fn(PodOutcome) -> bool| impact.pods.iter().filter(|pod| wanted(pod.outcome)).count();
     let evicted = impact.evicted_pod_count();
-    let later = of(|outcome| matches!(outcome, PodOutcome::EvictedAt(_)));
-    let last = impact.pods.iter().rev().find_map(|pod| match pod.outcome {
-        PodOutcome::EvictedAt(time) => Some(format_time(time)),
-        _ => None,
-    });
+    let OutcomeCounts { now, later, tolerated, unaffected, last } = OutcomeCounts::of(impact);
     let is_certain = assessment.no_effect.is_none() && assessment.depends_on.is_none();
     let verb = if is_certain { "evicted" } else { "would be evicted" };
     let mut out = if is_complete {
@@ -170,10 +166,10 @@ fn total_line(assessment: &Assessment<'_>, is_complete: bool, Hedge { first, eac
         format!("total: {first}{} {verb}", counted(evicted, "pod"))
     };
     if evicted > 0 {
-        let (namespaces, now) = (counted(impact.namespaces.len(), "namespace"), evicted - later);
+        let namespaces = counted(impact.namespaces.len(), "namespace");
         _ = write!(out, " in {each}{namespaces}: {each}{now} now");
         if let Some(last) = last {
-            _ = write!(out, ", {each}{later} later (the last at {last})");
+            _ = write!(out, ", {each}{later} later (the last at {})", format_time(last));
         }
         let others = impact.pods.iter().filter(|pod| pod.outcome.is_evicted() && !pod.is_evicted_by_change());
         let others = others.count();
@@ -181,8 +177,6 @@ fn total_line(assessment: &Assessment<'_>, is_complete: bool, Hedge { first, eac
             _ = write!(out, ", {each}{others} of them by other taints");
         }
     }
-    let (tolerated, unaffected) =
-        (of(|outcome| outcome == PodOutcome::Tolerated), of(|outcome| outcome == PodOutcome::Unaffected));
     let mut rest = Vec::new();
     if tolerated > 0 {
         let taint = match assessment.query.change {

@@ -10,7 +10,7 @@ use tollgate_api::profile::{ApiKind, Version};
 use tollgate_document::doc::Value;
 use tollgate_formats::count::counted;
 
-/// What of a cluster was not read.
+/// The objects of a cluster that were not read, as messages.
 #[derive(Clone, Default, Debug)]
 pub(in crate::cli) struct Omissions {
     /// What should have been read, and why it was not.
@@ -22,7 +22,7 @@ pub(in crate::cli) struct Omissions {
 }
 
 impl Omissions {
-    /// Adds what another reader did not read.
+    /// Adds the omissions of another reader.
     pub(in crate::cli) fn extend(&mut self, other: Omissions) {
         self.failures.extend(other.failures);
         self.not_permitted.extend(other.not_permitted);
@@ -67,7 +67,7 @@ impl MissingObjects {
     }
 }
 
-/// A list that is not complete.
+/// Why a kind of object could not be listed completely.
 struct FailedList {
     /// `cannot list pods: …`
     why: String,
@@ -75,7 +75,7 @@ struct FailedList {
     is_forbidden: bool,
 }
 
-/// Reads the objects of a cluster.
+/// Lists objects of a cluster, and collects what could not be read.
 #[derive(Debug)]
 pub(in crate::cli) struct LiveObjects<'a> {
     asked: &'a AskedServer,

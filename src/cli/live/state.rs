@@ -16,7 +16,7 @@ use crate::cluster::{
 use tollgate_document::doc::Value;
 use tollgate_engine::impact::{DeviceDetails, Snapshot, SnapshotKind};
 
-/// The kinds of a snapshot.
+/// The kinds of objects that a snapshot for impact contains.
 const STATE_KINDS: [(ListedKind, SnapshotKind); 5] = [
     (SLICES, SnapshotKind::Slice),
     (CLAIMS, SnapshotKind::Claim),
@@ -25,7 +25,7 @@ const STATE_KINDS: [(ListedKind, SnapshotKind); 5] = [
     (BUDGETS, SnapshotKind::Budget),
 ];
 
-/// Bytes of a snapshot: half of what the manifest of the audit gives the whole process.
+/// Maximum memory of a snapshot in bytes: half of the memory limit in the audit manifest.
 const MAX_STATE_BYTES: usize = 128 << 20;
 
 /// A snapshot that is filled within its limit.
@@ -46,7 +46,7 @@ impl LiveState {
         if let Err(error) = self.snapshot.apply_as(api_version, kind, object) {
             self.missing.add(|| error.to_string());
         }
-        for object in self.snapshot.shed(self.limit) {
+        for object in self.snapshot.shed_largest_objects(self.limit) {
             let limit = self.limit >> 20;
             self.missing.add(|| {
                 format!(
@@ -69,7 +69,7 @@ impl LiveState {
     }
 }
 
-/// Reads the state of the cluster with these details of devices, and prints what is missing to stderr.
+/// Reads the state of the cluster with these details of devices, and prints the objects that are missing to stderr.
 pub(in crate::cli) fn read_state(
     asked: &AskedServer,
     details: DeviceDetails,
@@ -135,7 +135,7 @@ impl<'a> StateReader<'a> {
     }
 }
 
-/// What decides where evicted pods go.
+/// The kinds of objects that determine where the scheduler places evicted pods.
 const SCHEDULER_KINDS: [ListedKind; 6] = [CLASSES, SLICES, RULES, TEMPLATES, CLAIMS, PODS];
 
 /// The controllers that decide whether and in which order evicted pods are replaced.

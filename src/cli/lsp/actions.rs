@@ -18,7 +18,7 @@ const FIX_ALL: &str = "source.fixAll.tollgate";
 /// The kinds of code actions that the server announces in `initialize`.
 pub(super) const KINDS: [&str; 2] = [QUICK_FIX, FIX_ALL];
 
-/// A document as code actions see it.
+/// A document for which code actions are computed.
 pub(super) struct Target<'a> {
     pub(super) uri: &'a str,
     pub(super) version: Option<i64>,
@@ -28,7 +28,7 @@ pub(super) struct Target<'a> {
     pub(super) checks_version: bool,
 }
 
-/// Bytes and what replaces them.
+/// A range of bytes, and the text that replaces it.
 type Replacement = (Range<usize>, String);
 
 impl Target<'_> {

@@ -133,7 +133,7 @@ impl<'t> Scanner<'t> {
         }
     }
 
-    /// Reads what starts on this line; returns where the next unread line starts.
+    /// Reads the block content that starts on this line. Returns the start of the next unread line.
     fn read_line(&mut self, start: usize) -> usize {
         let next = self.next_line(start);
         let line = self.slice(start..next).trim_end();
@@ -253,7 +253,7 @@ impl<'t> Scanner<'t> {
         }
     }
 
-    /// True if the cursor was not found yet and is on this line. At the end of the text it is on the last line.
+    /// True if the cursor was not found yet and is on this line. At the end of the text, it is on the last line.
     fn is_on(&self, line: usize, next: usize) -> bool {
         let is_last = next == self.at && next == self.end && !self.slice(line..next).ends_with('\n');
         self.found.is_none() && ((line..next).contains(&self.at) || is_last)
@@ -291,7 +291,7 @@ impl<'t> Scanner<'t> {
         }
     }
 
-    /// The number of the innermost container.
+    /// Returns the index of the innermost container around the cursor.
     fn top(&self) -> usize {
         self.frames.last().map_or(0, |frame| frame.container)
     }

@@ -7,7 +7,7 @@
 
 use std::io::{self, BufRead, Read as _, Write};
 
-/// Bytes of a message at most.
+/// Maximum size of a message in bytes.
 const MAX_MESSAGE: u64 = 32 << 20;
 /// Bytes of a larger message at most that are skipped; after that the stream is not worth waiting for.
 const MAX_SKIPPED: u64 = 1 << 30;
@@ -23,7 +23,7 @@ pub(super) enum Frame {
     Bad(String),
 }
 
-/// Reads messages with their headers.
+/// Reads the messages of the protocol, each with a `Content-Length` header.
 #[derive(Debug)]
 pub(super) struct FrameReader<R> {
     input: R,

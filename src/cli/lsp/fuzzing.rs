@@ -2,7 +2,7 @@
 #![allow(clippy::expect_used, clippy::panic, reason = "a fuzz target fails by a panic")]
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use clap::{Args as _, FromArgMatches as _};
 
@@ -13,14 +13,18 @@ use super::message::{ErrorCode, Message, NotHandled};
 use super::session::{Next, Session};
 use super::worker::CheckQueue;
 
+/// The flags of the command. The command line is parsed once: it takes longer than most sessions.
+static FLAGS: LazyLock<Arguments> = LazyLock::new(|| {
+    let command = Arguments::augment_args(clap::Command::new("lsp"));
+    let matches = command.try_get_matches_from(["lsp", "--no-config"]).expect("valid flags");
+    Arguments::from_arg_matches(&matches).expect("valid flags")
+});
+
 /// Plays the messages of an editor: every message is handled without an internal error, and what is sent back can be
 /// read by an editor.
 pub(in crate::cli) fn play(data: &[u8]) {
-    let command = Arguments::augment_args(clap::Command::new("lsp"));
-    let matches = command.try_get_matches_from(["lsp", "--no-config"]).expect("valid flags");
-    let Arguments { namespaces, config, engine, stdio: _ } =
-        Arguments::from_arg_matches(&matches).expect("valid flags");
-    let source = JudgeSource { flags: &engine, namespaces: namespaces.as_ref(), config: &config };
+    let Arguments { namespaces, config, engine, stdio: _ } = &*FLAGS;
+    let source = JudgeSource { flags: engine, namespaces: namespaces.as_ref(), config };
     let judges = Judges::new(source).unwrap_or_else(|_| panic!("the default rules"));
     let queue = Arc::new(CheckQueue::default());
     let mut output = Vec::new();

@@ -11,7 +11,7 @@ use crate::report;
 use crate::report::record::{Json, record};
 use tollgate_engine::rules::RuleId;
 
-/// Markdown, as the protocol wants it.
+/// Returns a text as Markdown content of the protocol.
 pub(super) fn markdown(value: &str) -> Json {
     record! { "kind": "markdown", "value": value }
 }
@@ -25,7 +25,7 @@ pub(super) fn hover_at(
     vocabulary: &Vocabulary<'_>,
     encoding: Encoding,
 ) -> Option<Json> {
-    of_problems(text, at, problems, encoding).or_else(|| of_field(text, at, file, vocabulary, encoding))
+    of_problems(text, at, problems, encoding).or_else(|| field_hover(text, at, file, vocabulary, encoding))
 }
 
 /// The pages of the rules that found something at this byte, each once; `None` if there are none.
@@ -46,8 +46,8 @@ fn of_problems(text: &Text, at: usize, problems: &[Problem], encoding: Encoding)
     })
 }
 
-/// Type and meaning of the field or value at this byte; `None` if it is not known.
-fn of_field(
+/// Returns type and meaning of the field or value at this byte; `None` if it is not known.
+fn field_hover(
     text: &Text,
     at: usize,
     file: &str,

@@ -28,10 +28,11 @@ const MAX_TEXT: usize = 8 << 20;
 /// An editor shows any file of a folder, so files that are not manifests are skipped.
 const SOURCE: TextSource = TextSource::Found(FileRole::Plain);
 
-/// Bytes of a text at most in which everything is fixed at once: the editor waits for it.
-const MAX_FIXED_TEXT: usize = 1 << 20;
+/// Maximum size in bytes of a text in which all problems are fixed at once, because the editor waits for the
+/// result.
+const MAX_FIXED_TEXT_BYTES: usize = 1 << 20;
 
-/// An engine with its settings, which checks documents.
+/// An engine with the settings of one configuration file, which checks documents.
 #[derive(Debug)]
 pub(super) struct Judge {
     pub(super) configured: ConfiguredEngine,
@@ -136,7 +137,7 @@ impl Judge {
 
     /// The text with all safe fixes, as `validate --fix` writes it; `None` if there is nothing to fix.
     pub(super) fn fix_all(&self, file: &str, text: &str) -> Option<String> {
-        if text.len() > MAX_FIXED_TEXT {
+        if text.len() > MAX_FIXED_TEXT_BYTES {
             return None;
         }
         let (now, overrides) = (clock::now(), self.overrides(real_path(Path::new(file)).as_deref()));

@@ -35,7 +35,7 @@ pub(super) struct Message {
     body: String,
 }
 
-/// Why a message is not handled.
+/// The reason why a message is not handled.
 #[derive(PartialEq, Eq, Debug)]
 pub(super) enum NotHandled {
     /// An answer to a request of the server.
@@ -89,7 +89,7 @@ impl Message {
     }
 }
 
-/// The connection to the client.
+/// The output to the editor: responses, notifications and requests.
 #[derive(Debug)]
 pub(super) struct Client<W> {
     pub(super) output: W,
@@ -103,13 +103,13 @@ impl<W: Write> Client<W> {
 
     /// Sends the response to a request.
     pub(super) fn reply(&mut self, id: &str, result: impl Serialize) -> io::Result<()> {
-        self.send(&record! { "jsonrpc": "2.0", "id": raw(id)?, "result": result })
+        self.send(&record! { "jsonrpc": "2.0", "id": raw_id(id)?, "result": result })
     }
 
     /// Answers a request with an error. `id` is `None` if it could not be read.
     pub(super) fn fail(&mut self, id: Option<&str>, code: ErrorCode, message: &str) -> io::Result<()> {
         let error = record! { "code": code as i32, "message": message };
-        self.send(&record! { "jsonrpc": "2.0", "id": raw(id.unwrap_or("null"))?, "error": error })
+        self.send(&record! { "jsonrpc": "2.0", "id": raw_id(id.unwrap_or("null"))?, "error": error })
     }
 
     /// Sends a notification.
@@ -129,8 +129,8 @@ impl<W: Write> Client<W> {
     }
 }
 
-/// The id of a request, which is JSON as it was received.
-fn raw(id: &str) -> io::Result<Json> {
+/// Returns the id of a request as JSON, which must be repeated in the answer exactly as it was received.
+fn raw_id(id: &str) -> io::Result<Json> {
     Ok(RawValue::from_string(id.to_owned())?)
 }
 

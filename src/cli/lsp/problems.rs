@@ -12,10 +12,10 @@ use crate::report::{self, DocumentResult, LocatedFinding};
 use tollgate_document::source::{InputError, Lines, TextFix};
 use tollgate_engine::rules::{Level, RuleId, Tag};
 
-/// Diagnostics of a document at most: more cannot be read, and the editor has to draw them all.
+/// Maximum number of diagnostics of a document. The editor has to draw all of them.
 pub(super) const MAX_PROBLEMS: usize = 1000;
 
-/// The code of what cannot be read, as in reports.
+/// Code of the diagnostic for text that cannot be parsed, as in reports.
 const UNREADABLE: &str = "unreadable";
 
 /// Severity of a diagnostic, with the numbers of the protocol.
@@ -76,27 +76,17 @@ fn of_finding(located: &LocatedFinding) -> Problem {
 fn parse_problem(error: &InputError, text: &str) -> Problem {
     let rest = text.get(error.at..).unwrap_or_default();
     let line = rest.lines().next().unwrap_or_default().trim_end();
-    Problem {
-        bytes: error.at..error.at + line.len(),
-        severity: Severity::Error,
-        rule: None,
-        message: report::printable(&error.message),
-        fix: None,
-        also: Vec::new(),
-    }
+    Problem::without_rule(error.at..error.at + line.len(), Severity::Error, report::printable(&error.message))
 }
 
 impl Problem {
     /// A problem at the start of a text that is not checked, with the reason.
     pub(super) fn not_checked(message: String) -> Problem {
-        Problem {
-            bytes: 0..0,
-            severity: Severity::Information,
-            rule: None,
-            message,
-            fix: None,
-            also: Vec::new(),
-        }
+        Problem::without_rule(0..0, Severity::Information, message)
+    }
+
+    fn without_rule(bytes: Range<usize>, severity: Severity, message: String) -> Problem {
+        Problem { bytes, severity, rule: None, message, fix: None, also: Vec::new() }
     }
 
     /// The problem for an error in a configuration file.
@@ -107,14 +97,8 @@ impl Problem {
         let rest = text.get(line.start + at..line.end).unwrap_or_default();
         // The key or word that it is about.
         let length = rest.find([':', ' ', ',', ']', '}']).unwrap_or(rest.len());
-        Problem {
-            bytes: line.start + at..line.start + at + length,
-            severity: Severity::Error,
-            rule: None,
-            message: report::printable(&error.message),
-            fix: None,
-            also: Vec::new(),
-        }
+        let start = line.start + at;
+        Problem::without_rule(start..start + length, Severity::Error, report::printable(&error.message))
     }
 
     /// Converts the problem to a diagnostic of the protocol. `uri` is the URI of the document, which also

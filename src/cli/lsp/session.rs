@@ -34,7 +34,7 @@ enum Phase {
     ShutDown,
 }
 
-/// Whether the session continues.
+/// Whether the session continues after a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Next {
     GoOn,
@@ -42,7 +42,7 @@ pub(super) enum Next {
     Exit,
 }
 
-/// A session with a client.
+/// The state of a session with an editor: open documents and settings.
 pub(super) struct Session<'a, W> {
     pub(super) client: Client<W>,
     judges: Judges<'a>,
@@ -227,9 +227,11 @@ impl<'a, W: Write> Session<'a, W> {
                 // Files that did not load at the start are mentioned now: before, nothing may be sent.
                 self.reload()?;
             }
-            (Phase::Running, "textDocument/didOpen") => message.with_params(|params| self.open(params))?,
+            (Phase::Running, "textDocument/didOpen") => {
+                message.with_params(|params| self.open_document(params))?
+            }
             (Phase::Running, "textDocument/didChange") => {
-                return message.with_params(|params| self.change(params));
+                return message.with_params(|params| self.change_document(params));
             }
             (Phase::Running, "textDocument/didClose") => {
                 let uri =
@@ -251,7 +253,7 @@ impl<'a, W: Write> Session<'a, W> {
         Ok(Next::GoOn)
     }
 
-    fn open(&mut self, params: Value<'_>) -> io::Result<()> {
+    fn open_document(&mut self, params: Value<'_>) -> io::Result<()> {
         let document = params.get("textDocument");
         let uri = document.get("uri").str();
         let failure = self.insert_document(uri, document.get("version").int(), document.get("text").str());
@@ -271,7 +273,7 @@ impl<'a, W: Write> Session<'a, W> {
         failure
     }
 
-    fn change(&mut self, params: Value<'_>) -> io::Result<Next> {
+    fn change_document(&mut self, params: Value<'_>) -> io::Result<Next> {
         let document = params.get("textDocument");
         let uri = document.get("uri").str();
         let (encoding, changes) = (self.encoding, params.get("contentChanges"));
@@ -333,7 +335,7 @@ impl<'a, W: Write> Session<'a, W> {
         self.show(&format!("tollgate: {failure}\nThe last valid configuration stays in use."))
     }
 
-    /// Publishes what a check found, unless the document has changed since.
+    /// Publishes the problems that a check found, unless the document has changed since.
     pub(super) fn publish_checked(&mut self, checked: Checked) -> io::Result<()> {
         let Checked { uri, generation, problems } = checked;
         let encoding = self.encoding;

@@ -13,7 +13,7 @@ use std::ops::Range;
 
 use serde::Serialize;
 
-/// The unit in which columns are counted.
+/// The unit in which the editor counts columns: UTF-8, UTF-16 or UTF-32.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Encoding {
     Utf8,
@@ -48,7 +48,7 @@ impl Encoding {
     }
 }
 
-/// A position in a text, from 0.
+/// A line and column of a text, both from 0.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
 pub(super) struct Position {
     pub(super) line: usize,
@@ -97,10 +97,7 @@ impl Text {
 
     /// The position of a byte; a byte inside of a character counts as its start.
     pub(super) fn position(&self, at: usize, encoding: Encoding) -> Position {
-        let mut at = at.min(self.text.len());
-        while !self.text.is_char_boundary(at) {
-            at -= 1;
-        }
+        let at = self.text.floor_char_boundary(at);
         let line = self.starts.partition_point(|start| *start <= at).saturating_sub(1);
         let start = self.starts.get(line).copied().unwrap_or_default();
         let before = self.text.get(start..at).unwrap_or_default();
@@ -111,7 +108,7 @@ impl Text {
         Position { line, character }
     }
 
-    /// The positions of some bytes.
+    /// Returns the positions of the first and the last of these bytes.
     pub(super) fn range(&self, bytes: &Range<usize>, encoding: Encoding) -> PositionRange {
         PositionRange {
             start: self.position(bytes.start, encoding),

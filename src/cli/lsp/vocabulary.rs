@@ -21,7 +21,7 @@ pub(super) enum Shape {
     Policy(policy::Ty),
 }
 
-/// A field that may be written.
+/// A field that may be written in the container at the cursor, with its type and meaning.
 pub(super) struct FieldRow {
     pub(super) name: &'static str,
     pub(super) meaning: &'static str,
@@ -32,7 +32,13 @@ pub(super) struct FieldRow {
     pub(super) ty: String,
 }
 
-/// The profiles, and what follows from them.
+impl FieldRow {
+    fn new(name: &'static str, meaning: &'static str, is_required: bool, shape: Shape) -> FieldRow {
+        FieldRow { name, meaning, is_required, is_container: is_container(shape), ty: type_name(shape) }
+    }
+}
+
+/// The field names and values that the selected profiles accept.
 pub(super) struct Vocabulary<'a> {
     pub(super) profiles: &'a [&'static Profile],
 }
@@ -63,7 +69,7 @@ impl Vocabulary<'_> {
         steps.into_iter().try_fold(shape, |shape, step| self.step(shape, step))
     }
 
-    /// The type to which a step leads from another one; `None` if it is unknown.
+    /// Returns the type of a member or item of a type; `None` if it is unknown.
     pub(super) fn step(&self, shape: Shape, step: Step<'_>) -> Option<Shape> {
         match (shape, step) {
             (Shape::Api(schema::Ty::Struct(ty) | schema::Ty::StringOr(ty)), Step::Key(key)) => {
@@ -91,37 +97,22 @@ impl Vocabulary<'_> {
             Shape::Api(schema::Ty::Struct(ty) | schema::Ty::StringOr(ty)) => {
                 let available = self.availability();
                 let known = ty.fields.iter().filter(|field| field.known.overlaps(available));
-                known
-                    .map(|field| FieldRow {
-                        name: field.json,
-                        meaning: meanings::field(ty.name, field.json),
-                        is_required: field.always,
-                        is_container: is_container(Shape::Api(field.ty)),
-                        ty: type_name(Shape::Api(field.ty)),
-                    })
-                    .collect()
+                let row = |field: &schema::Field| {
+                    let meaning = meanings::field(ty.name, field.json);
+                    FieldRow::new(field.json, meaning, field.always, Shape::Api(field.ty))
+                };
+                known.map(row).collect()
             }
-            Shape::Policy(policy::Ty::Struct(ty)) => ty
-                .fields
-                .iter()
-                .map(|field| FieldRow {
-                    name: field.name,
-                    meaning: field.doc,
-                    is_required: field.required,
-                    is_container: is_container(Shape::Policy(field.ty)),
-                    ty: type_name(Shape::Policy(field.ty)),
-                })
-                .collect(),
-            Shape::Policy(policy::Ty::MapOf { keys, values, .. }) => keys()
-                .into_iter()
-                .map(|name| FieldRow {
-                    name,
-                    meaning: "",
-                    is_required: false,
-                    is_container: false,
-                    ty: type_name(Shape::Policy(*values)),
-                })
-                .collect(),
+            Shape::Policy(policy::Ty::Struct(ty)) => {
+                let row = |field: &policy::Field| {
+                    FieldRow::new(field.name, field.doc, field.required, Shape::Policy(field.ty))
+                };
+                ty.fields.iter().map(row).collect()
+            }
+            Shape::Policy(policy::Ty::MapOf { keys, values, .. }) => {
+                let row = |name| FieldRow::new(name, "", false, Shape::Policy(*values));
+                keys().into_iter().map(row).collect()
+            }
             Shape::Policy(policy::Ty::AnyOf(types)) => {
                 types.iter().flat_map(|ty| self.fields(Shape::Policy(*ty))).collect()
             }
@@ -129,7 +120,7 @@ impl Vocabulary<'_> {
         }
     }
 
-    /// The words that a value of this type may be, with their meanings; empty if it may be anything.
+    /// Returns the values that a field of this type accepts, with their meanings; empty if it accepts any value.
     pub(super) fn words(&self, shape: Shape) -> Vec<(&'static str, &'static str)> {
         match shape {
             Shape::Api(schema::Ty::Named(name) | schema::Ty::CoreNamed(name)) => {
@@ -198,7 +189,7 @@ fn is_container(shape: Shape) -> bool {
     }
 }
 
-/// The type in a few words, such as `list of DeviceToleration`.
+/// Returns the type in a few words, such as `list of DeviceToleration`.
 fn type_name(shape: Shape) -> String {
     let name = match shape {
         Shape::Api(ty) => match ty {

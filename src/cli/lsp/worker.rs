@@ -10,7 +10,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use super::judge::Judge;
 use super::problems::Problem;
 
-/// A state of a document to check.
+/// A version of a document that is to be checked.
 pub(super) struct Job {
     pub(super) uri: String,
     /// Grows with every change of any document and of the settings.
@@ -29,7 +29,7 @@ impl Job {
     }
 }
 
-/// A state of a document that was checked.
+/// The problems of a version of a document.
 #[derive(Debug)]
 pub(super) struct Checked {
     pub(super) uri: String,

@@ -8,11 +8,11 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use super::super::config::normalize_path;
+use super::super::config::normal_absolute;
 use super::super::outcome::Failure;
 use super::super::policies;
+use tollgate_document::doc::New;
 use tollgate_engine::policy::{self, PolicyFile};
-use tollgate_formats::gofmt;
 
 /// upstream v1.37 MaxSecretSize, which also limits the values of a ConfigMap.
 const MAX_CONFIG_MAP: usize = 1 << 20;
@@ -36,11 +36,12 @@ impl CarriedFiles {
     pub(super) fn policies(paths: &[PathBuf]) -> Result<CarriedFiles, Failure> {
         let mut files = policies::read(paths)?;
         let schemas = RefCell::new(BTreeMap::new());
-        policies::compile_with(&files, &|path| {
+        let keep = |path: &str| {
             let text = policies::read_referenced(path)?;
             schemas.borrow_mut().insert(path.to_owned(), text.clone());
             Ok(text)
-        })?;
+        };
+        policies::compile(&files, &keep, &[])?;
         files.retain(|file| !policy::is_test(&file.name));
         let schemas = schemas.into_inner().into_iter();
         let schemas: Vec<_> = schemas.map(|(name, text)| PolicyFile { name, text }).collect();
@@ -68,12 +69,12 @@ impl CarriedFiles {
         let is_found = |name: &str| FOUND_ENDINGS.iter().any(|ending| name.ends_with(ending));
         let mut placed: Vec<(PathBuf, &PolicyFile)> = Vec::new();
         for file in found {
-            let path = absolute(&file.name);
+            let path = normal_absolute(Path::new(&file.name));
             let named =
                 if is_found(&file.name) { path } else { PathBuf::from(format!("{}.yaml", path.display())) };
             placed.push((named, file));
         }
-        placed.extend(referenced.iter().map(|file| (absolute(&file.name), file)));
+        placed.extend(referenced.iter().map(|file| (normal_absolute(Path::new(&file.name)), file)));
         let mut root =
             placed.first().and_then(|(path, _)| path.parent()).unwrap_or(Path::new("/")).to_owned();
         while !placed.iter().all(|(path, _)| path.starts_with(&root)) && root.pop() {}
@@ -107,17 +108,17 @@ impl CarriedFiles {
         let is_found = |name: &str| FOUND_ENDINGS.iter().any(|ending| name.ends_with(ending));
         let all = self.files.iter().map(|(path, text)| PolicyFile { name: at(path), text: text.clone() });
         let (found, referenced): (Vec<_>, Vec<_>) = all.partition(|file| is_found(&file.name));
-        let loaded = policies::compile_with(&found, &|path| {
+        let read = |path: &str| {
             let wanted = policy::normalized(path);
             let file = referenced.iter().find(|file| file.name == wanted);
             file.map(|file| file.text.clone()).ok_or_else(|| {
                 "a server in the cluster does not have this file; use a path that is relative to the policy".to_owned()
             })
-        });
-        loaded.map(drop)
+        };
+        policies::compile(&found, &read, &[]).map(drop)
     }
 
-    /// The folder in the container.
+    /// Returns the folder in the container where the ConfigMap is mounted.
     fn folder(&self) -> String {
         format!("/{}", self.volume)
     }
@@ -163,8 +164,7 @@ impl CarriedFiles {
         if keys.iter().zip(self.files.keys()).any(|(key, path)| key != path) {
             text.push_str("          items:\n");
             for (key, path) in keys.iter().zip(self.files.keys()) {
-                let mut quoted = String::new();
-                gofmt::json_string(&mut quoted, path);
+                let quoted = New::str(path.as_str()).to_json();
                 _ = writeln!(text, "          - {{key: {key:?}, path: {quoted}}}");
             }
         }
@@ -189,11 +189,6 @@ impl CarriedFiles {
     }
 }
 
-/// The absolute path without `.` and `..`.
-fn absolute(name: &str) -> PathBuf {
-    normalize_path(&std::path::absolute(name).unwrap_or_else(|_| PathBuf::from(name)))
-}
-
 /// The text as the YAML value of a ConfigMap key: a readable block if that has exactly the same content, else in
 /// quotes.
 fn config_map_value(text: &str) -> String {
@@ -203,8 +198,7 @@ fn config_map_value(text: &str) -> String {
         && !text.starts_with(char::is_whitespace)
         && text.chars().all(|c| c == '\n' || is_plain(c));
     if !is_block {
-        let mut quoted = String::new();
-        gofmt::json_string(&mut quoted, text);
+        let quoted = New::str(text).to_json();
         // These end a line, or are refused, even in quotes.
         return format!("{}\n", quoted.replace('\u{85}', "\\u0085").replace('\u{feff}', "\\ufeff"));
     }

@@ -18,17 +18,32 @@ const MAX_RUNNING: usize = 2;
 const MAX_STDOUT: usize = 64 << 20;
 const MAX_STDERR: usize = 256 << 10;
 
-/// What runs commands.
+/// Runs the commands of tools as processes, within a timeout.
 pub(super) struct Runner {
-    program: PathBuf,
+    program: Program,
     timeout: Duration,
     running: Semaphore,
+}
+
+enum Program {
+    File(PathBuf),
+    /// What stands in for the program: sessions of a fuzzer start no processes.
+    #[cfg(any(test, fuzzing))]
+    Function(fn(Invocation) -> CommandOutput),
 }
 
 impl Runner {
     /// Runs this program again, at most so long.
     pub(super) fn new(timeout: Duration) -> std::io::Result<Runner> {
-        Ok(Runner { program: std::env::current_exe()?, timeout, running: Semaphore::new(MAX_RUNNING) })
+        let program = Program::File(std::env::current_exe()?);
+        Ok(Runner { program, timeout, running: Semaphore::new(MAX_RUNNING) })
+    }
+
+    /// Calls a function instead of the program.
+    #[cfg(any(test, fuzzing))]
+    pub(super) fn calling(function: fn(Invocation) -> CommandOutput) -> Runner {
+        let program = Program::Function(function);
+        Runner { program, timeout: Duration::from_mins(1), running: Semaphore::new(MAX_RUNNING) }
     }
 
     /// Runs a command. If the returned future is dropped, the command is killed.
@@ -45,7 +60,13 @@ impl Runner {
 
     async fn run_to_end(&self, invocation: Invocation) -> Result<CommandOutput, String> {
         let cannot = |error: std::io::Error| format!("cannot run the command: {error}");
-        let mut child = Command::new(&self.program)
+        #[allow(clippy::infallible_destructuring_match, reason = "the other variant exists only in tests")]
+        let program = match &self.program {
+            Program::File(program) => program,
+            #[cfg(any(test, fuzzing))]
+            Program::Function(function) => return Ok(function(invocation)),
+        };
+        let mut child = Command::new(program)
             .args(&invocation.arguments)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -73,7 +94,7 @@ impl Runner {
     }
 }
 
-/// Reads a stream to its end, and true; or its first bytes, and false. Of a longer stream the rest is not read.
+/// Reads a stream up to `limit` bytes. Returns the bytes, and false if the stream is longer.
 async fn read(stream: Option<impl AsyncRead + Unpin>, limit: usize) -> std::io::Result<(String, bool)> {
     let mut bytes = Vec::new();
     let Some(stream) = stream else { return Ok((String::new(), true)) };

@@ -21,46 +21,53 @@ use tokio::time::Instant;
 
 use super::super::console::Console;
 
-/// Bytes of a message.
-pub(super) const MAX_MESSAGE: usize = 4 << 20;
+/// Maximum size of a message in bytes.
+pub(super) const MAX_MESSAGE_BYTES: usize = 4 << 20;
 /// Requests at a time, and the bytes of their messages.
 const MAX_REQUESTS: usize = 64;
 const MAX_REQUEST_BYTES: usize = 8 << 20;
 /// Bytes of the ID of a request.
 const MAX_ID: usize = 256;
-/// Messages between this and the threads that read and write.
-const MAX_QUEUED: usize = 4;
-/// How long requests may still take at the end of the input. Clients wait about twice as long before they kill.
-const GRACE: Duration = Duration::from_secs(1);
-/// Error code of a server that has enough to do, from the range for servers.
+/// Maximum number of messages that wait between the transport and the threads that read stdin and write stdout.
+pub(super) const MAX_QUEUED: usize = 4;
+/// Time that running requests get after the input has ended. Clients wait about twice as long before they kill the
+/// server.
+const END_GRACE: Duration = Duration::from_secs(1);
+/// Error code of the response to a request that is refused because too many are running.
 const BUSY: ErrorCode = ErrorCode(-32000);
 
 type Received = RxJsonRpcMessage<RoleServer>;
 type Sent = TxJsonRpcMessage<RoleServer>;
 
-/// A line of the input.
+/// A line of the input, unless it was too long to be read.
 #[derive(Debug, PartialEq, Eq)]
-enum Line {
+pub(super) enum Line {
     Whole(Vec<u8>),
     TooLong,
 }
 
-/// The messages of the client, and those to it.
+/// Reads the client's messages from stdin and writes the server's to stdout.
 pub(super) struct StdioTransport {
     lines: mpsc::Receiver<Line>,
     out: mpsc::Sender<String>,
     /// An answer that has to be written before anything else is read.
     reply: Option<String>,
-    requests: Requests,
+    pub(super) requests: Requests,
     /// When to stop waiting for requests, once the input has ended.
     deadline: Option<Instant>,
 }
 
 /// The requests that are not answered yet, with the bytes of their messages.
 #[derive(Clone, Default)]
-struct Requests(Arc<Mutex<HashMap<RequestId, usize>>>);
+pub(super) struct Requests(Arc<Mutex<HashMap<RequestId, usize>>>);
 
 impl Requests {
+    /// True if all requests are answered.
+    #[cfg(any(test, fuzzing))]
+    pub(super) fn is_empty(&self) -> bool {
+        self.lock().is_empty()
+    }
+
     fn lock(&self) -> MutexGuard<'_, HashMap<RequestId, usize>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -99,15 +106,19 @@ impl StdioTransport {
                 }
             }
         });
-        let requests = Requests::default();
-        (StdioTransport { lines, out, reply: None, requests, deadline: None }, writer)
+        (StdioTransport::new(lines, out), writer)
+    }
+
+    /// A transport for the lines that are received, which sends its answers out.
+    pub(super) fn new(lines: mpsc::Receiver<Line>, out: mpsc::Sender<String>) -> StdioTransport {
+        StdioTransport { lines, out, reply: None, requests: Requests::default(), deadline: None }
     }
 
     /// The message of a line; `Err` with an answer if there is none; `None` for a blank line.
     fn message(&self, line: Line) -> Option<Result<Received, Sent>> {
         let error = |error: ErrorData, id| Some(Err(Sent::error(error, id)));
         let Line::Whole(line) = line else {
-            let message = format!("a message can have at most {} MiB", MAX_MESSAGE >> 20);
+            let message = format!("a message can have at most {} MiB", MAX_MESSAGE_BYTES >> 20);
             return error(ErrorData::invalid_request(message, None), None);
         };
         if line.iter().all(u8::is_ascii_whitespace) {
@@ -146,7 +157,7 @@ impl StdioTransport {
     }
 }
 
-/// The ID of something that is not a message; `None` if it has none.
+/// Returns the request ID of a line that is not a valid message, for the error response; `None` if it has none.
 fn id_of(line: &[u8]) -> Option<RequestId> {
     #[derive(serde::Deserialize)]
     struct Identified {
@@ -189,7 +200,7 @@ impl Transport<RoleServer> for StdioTransport {
                 () = self.out.closed() => return None,
             };
             let Some(line) = line else {
-                let deadline = *self.deadline.get_or_insert_with(|| Instant::now() + GRACE);
+                let deadline = *self.deadline.get_or_insert_with(|| Instant::now() + END_GRACE);
                 while !self.requests.lock().is_empty() && Instant::now() < deadline {
                     tokio::time::sleep(Duration::from_millis(10)).await;
                 }
@@ -208,7 +219,7 @@ impl Transport<RoleServer> for StdioTransport {
     }
 }
 
-/// Sends each line of the input, until it ends or nobody listens.
+/// Sends each line of the input to the channel, until the input ends or the receiver is gone.
 fn send_lines(mut input: impl BufRead, lines: &mpsc::Sender<Line>) {
     while let Ok(Some(line)) = next_line(&mut input) {
         if lines.blocking_send(line).is_err() {
@@ -218,7 +229,7 @@ fn send_lines(mut input: impl BufRead, lines: &mpsc::Sender<Line>) {
 }
 
 /// The next line without its end; `None` at the end of the input.
-fn next_line(input: &mut impl BufRead) -> io::Result<Option<Line>> {
+pub(super) fn next_line(input: &mut impl BufRead) -> io::Result<Option<Line>> {
     let mut line = Vec::new();
     let (mut is_started, mut is_too_long) = (false, false);
     loop {
@@ -232,7 +243,7 @@ fn next_line(input: &mut impl BufRead) -> io::Result<Option<Line>> {
         is_started = true;
         let end = memchr::memchr(b'\n', available);
         let part = available.get(..end.unwrap_or(available.len())).unwrap_or_default();
-        is_too_long |= line.len() + part.len() > MAX_MESSAGE;
+        is_too_long |= line.len() + part.len() > MAX_MESSAGE_BYTES;
         if is_too_long {
             line = Vec::new();
         } else {
@@ -248,12 +259,14 @@ fn next_line(input: &mut impl BufRead) -> io::Result<Option<Line>> {
 
 #[cfg(test)]
 mod tests {
-    use super::{ErrorData, Line, MAX_MESSAGE, MAX_REQUEST_BYTES, RequestId, Requests, id_of, next_line};
+    use super::{
+        ErrorData, Line, MAX_MESSAGE_BYTES, MAX_REQUEST_BYTES, RequestId, Requests, id_of, next_line,
+    };
 
     #[test]
     fn long_lines_cost_themselves_only() {
-        let long = "x".repeat(MAX_MESSAGE + 1);
-        let most = "y".repeat(MAX_MESSAGE);
+        let long = "x".repeat(MAX_MESSAGE_BYTES + 1);
+        let most = "y".repeat(MAX_MESSAGE_BYTES);
         let text = format!("a\n\n{long}\nb\r\n{most}\nend");
         let mut input = std::io::BufReader::with_capacity(1000, text.as_bytes());
         let mut lines = Vec::new();
@@ -263,7 +276,7 @@ mod tests {
                 Line::TooLong => "too long".to_owned(),
             });
         }
-        assert_eq!(lines, ["1", "0", "too long", "2", &MAX_MESSAGE.to_string(), "3"]);
+        assert_eq!(lines, ["1", "0", "too long", "2", &MAX_MESSAGE_BYTES.to_string(), "3"]);
     }
 
     #[test]

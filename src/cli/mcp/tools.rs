@@ -29,7 +29,7 @@ const MAX_ENTRIES: usize = 256;
 /// Printable ASCII without the comma, at which the flags of commands split lists.
 const PLAIN: &str = r"^[ -+\--~]+$";
 
-/// A tool.
+/// A tool of the MCP server: its command, its arguments, and what its output looks like.
 pub(super) struct ToolSpec {
     pub(super) name: &'static str,
     title: &'static str,
@@ -47,7 +47,7 @@ pub(super) struct ToolSpec {
     pub(super) narrow: &'static str,
 }
 
-/// A setting of the server: some flags, which were given at start.
+/// A setting of the MCP server: flags that it was started with and passes to commands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Setting {
     State,
@@ -58,7 +58,7 @@ pub(super) enum Setting {
     Namespaces,
 }
 
-/// An argument.
+/// An argument of a tool.
 struct Row {
     name: &'static str,
     about: &'static str,
@@ -91,19 +91,19 @@ const fn required(row: Row) -> Row {
     Row { required: true, ..row }
 }
 
-/// The flags of the settings that were given at start.
+/// The flags that the MCP server was started with and passes to commands.
 #[derive(Default, Debug)]
 pub(super) struct Settings(pub(super) Vec<(Setting, OsString)>);
 
 impl Settings {
-    /// True if the setting was given. A cluster has a state.
+    /// True if the setting was given. `--context` counts as a state, too.
     pub(super) fn has(&self, setting: Setting) -> bool {
         let is_given = |wanted| self.0.iter().any(|(given, _)| *given == wanted);
         is_given(setting) || (setting == Setting::State && is_given(Setting::Context))
     }
 }
 
-/// A command line, and what it reads from stdin.
+/// The command line for a tool call, and the text for its stdin.
 pub(super) struct Invocation {
     pub(super) arguments: Vec<OsString>,
     pub(super) stdin: Option<String>,
@@ -155,7 +155,7 @@ impl OfferedTool {
     }
 }
 
-/// The text, cut if it is long.
+/// Returns the text, cut to a length that fits into an error message.
 fn shortened(text: &str) -> String {
     match text.char_indices().nth(300) {
         Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
@@ -222,6 +222,29 @@ impl ToolSpec {
             results.insert("items".to_owned(), Value::Object(item));
         }
         Ok(schema)
+    }
+
+    /// True if the command line has, in front of its operands, only the command of this tool and flags that its rows and
+    /// settings allow: what the header of this module promises.
+    #[cfg(any(test, fuzzing))]
+    pub(super) fn allows(&self, invocation: &Invocation, settings: &Settings) -> bool {
+        let arguments: Option<Vec<&str>> = invocation.arguments.iter().map(|text| text.to_str()).collect();
+        let Some(arguments) = arguments else { return false };
+        let Some(flags) = arguments.strip_prefix(&["--color=never"]) else { return false };
+        let Some(flags) = flags.strip_prefix(self.command) else { return false };
+        let is_row = |flag: &str| {
+            self.rows.iter().any(|row| match (&row.place, flag.split_once('=')) {
+                (Place::Flag(name), None) => matches!(row.form, Form::Switch) && *name == flag,
+                (Place::Flag(name), Some((given, _))) => !matches!(row.form, Form::Switch) && *name == given,
+                _ => false,
+            })
+        };
+        let is_setting = |flag: &str| {
+            settings.0.iter().any(|(setting, given)| self.gets.contains(setting) && given == flag)
+        };
+        let operands = flags.iter().position(|flag| *flag == "--");
+        let flags = operands.and_then(|end| flags.get(..end));
+        flags.is_some_and(|flags| flags.iter().all(|flag| is_row(flag) || is_setting(flag)))
     }
 
     /// True if the command writes JSON, one value per line.

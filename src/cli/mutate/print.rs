@@ -3,7 +3,7 @@
 //! Invariant: reading the text gives the same document; a string that another reader might take for something else
 //! is quoted. What is nested deeper than anyone reads is printed as compact JSON, which YAML is a superset of.
 
-use tollgate_document::doc::{Value, ValueKind};
+use tollgate_document::doc::{New, Value, ValueKind};
 use tollgate_formats::gofmt;
 
 /// Columns of indentation at most: printing is recursive, documents are as deep as they like.
@@ -93,9 +93,7 @@ pub(super) fn yaml_string(text: &str) -> String {
     if plain && !words.iter().any(|word| text.eq_ignore_ascii_case(word)) {
         return text.to_owned();
     }
-    let mut out = String::new();
-    gofmt::json_string(&mut out, text);
-    out
+    New::str(text).to_json()
 }
 
 /// The value as indented JSON, without a line break at its end.

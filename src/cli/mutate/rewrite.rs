@@ -14,7 +14,7 @@ use tollgate_document::doc::{Change, Doc, New, Syntax, Value, ValueKind, apply};
 use tollgate_document::source::{Document, documents};
 use tollgate_engine::defaults::Edit;
 
-/// The text of a file with all edits applied; what is not edited keeps its form.
+/// Returns the text of a file with all edits applied; everything else keeps its formatting.
 pub(super) fn rewrite_file(text: &str, documents: &[DefaultedDocument<'_>]) -> String {
     let mut out = String::with_capacity(text.len() + 256);
     let mut done = 0;
@@ -30,7 +30,7 @@ pub(super) fn rewrite_file(text: &str, documents: &[DefaultedDocument<'_>]) -> S
     out
 }
 
-/// The bytes of a document in its file, and the text that replaces them.
+/// Returns the bytes that a document takes in its file, and the text that replaces them.
 fn rewrite_document(text: &str, filled: &DefaultedDocument<'_>) -> (Range<usize>, String) {
     let (doc, offset) = (&filled.document.doc, filled.document.offset);
     let changes: Vec<Change> =
@@ -65,7 +65,8 @@ fn parses_to(text: &str, expected: &Doc<'_>) -> bool {
         && found.next().is_none()
 }
 
-/// The change that an edit makes to the document as it was read; `None` if its path does not exist.
+/// Converts an edit of the object to a change of the document as it was read; `None` if the path of the edit does
+/// not exist.
 fn to_change(document: &Document<'_>, edit: &Edit) -> Option<Change> {
     Some(match &edit.change {
         Change::Add { key, value, .. } => {

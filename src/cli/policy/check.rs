@@ -12,21 +12,23 @@ use std::io::Write as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use serde::Serialize;
-
 use super::printable_line;
 use crate::cli::console::Console;
 use crate::cli::manifests::parse_namespace;
 use crate::cli::outcome::{Failure, Tally};
 use crate::cli::shared::{PolicyArgs, ReleaseArgs};
-use crate::cli::{clock, namespaces};
+use crate::cli::version::Output;
+use crate::cli::{clock, namespaces, to_json};
+use crate::report::record::{Json, list, record};
 use toleration_arg::TolerationArg;
 use tollgate_document::doc::{self, Doc, Value};
-use tollgate_engine::engine::{Attributes, Engine, Labels, NamespaceLookup as _, Namespaces};
-use tollgate_engine::policy::{ListedEntry, ListedTolerations, PolicyResource, PolicySet};
+use tollgate_engine::engine::{
+    Attributes, Diagnostic, Engine, Labels, NamespaceLookup as _, Namespaces, Verdict,
+};
+use tollgate_engine::policy::{ListedEntry, ListedTolerations, PolicyLocation, PolicyResource, PolicySet};
 use tollgate_engine::rules::{Level, RuleSet};
 use tollgate_engine::tolerance::coverage::{Effects, uncovered};
-use tollgate_formats::{gofmt, gotime, sanitize};
+use tollgate_formats::gotime;
 
 /// Show what claims in a namespace may tolerate, or whether they may tolerate a taint
 #[derive(Debug, clap::Args)]
@@ -75,117 +77,75 @@ Exit codes:
   3  a policy could not be read, the labels of the namespace are not known, or the cluster could not be reached
   4  internal error";
 
-/// How the result is printed.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
-enum Output {
-    /// Human-readable text
-    Text,
-    /// JSON, for programs
-    Json,
-}
-
-/// The answer, as JSON.
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Answer {
-    version: &'static str,
-    namespace: String,
-    user: Option<String>,
-    groups: Vec<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    toleration: Option<Toleration>,
-    policies: Vec<Listed>,
-}
-
-/// The verdict on the toleration.
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Toleration {
+/// The verdict of the policies on the toleration that was asked for.
+#[derive(Debug)]
+struct CheckedToleration<'p> {
     verdict: &'static str,
     /// The entries that allow it.
-    allowed_by: Vec<Entry>,
+    allowed_by: Vec<&'p ListedEntry>,
     /// Why it is not allowed, or allowed with a warning.
-    findings: Vec<Finding>,
+    findings: Verdict,
 }
 
-#[derive(Debug, Serialize)]
-struct Finding {
-    level: &'static str,
-    policy: String,
-    message: String,
+impl CheckedToleration<'_> {
+    fn record(&self) -> Json {
+        let finding = |diagnostic: &Diagnostic| {
+            record! {
+                "level": diagnostic.level.name(),
+                "policy": diagnostic.policy.as_ref().map_or("", PolicyLocation::id),
+                "message": diagnostic.body(),
+            }
+        };
+        record! {
+            "verdict": self.verdict,
+            "allowedBy": list(self.allowed_by.iter().map(|entry| entry_record(entry))),
+            "findings": list(self.findings.findings().iter().map(finding)),
+        }
+    }
 }
 
 /// The entries of the policies with one action.
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Listed {
-    action: &'static str,
-    restricted_by: Vec<String>,
-    requires_key: Vec<String>,
-    exempt: Vec<String>,
-    allow: Vec<Entry>,
-    deny: Vec<Entry>,
-    expired: Vec<Entry>,
-    defaults: Vec<Entry>,
-}
-
-#[derive(Clone, Debug, Serialize)]
-struct Entry {
-    policy: String,
-    source: String,
-    location: String,
-    entry: String,
-    reason: Option<String>,
-    expires: Option<String>,
-    conditional: bool,
-}
-
-impl From<&ListedEntry> for Entry {
-    fn from(listed: &ListedEntry) -> Entry {
-        Entry {
-            policy: listed.policy.clone(),
-            source: listed.source.clone(),
-            location: listed.location.clone(),
-            entry: listed.text.clone(),
-            reason: listed.reason.clone(),
-            expires: listed.expires.clone(),
-            conditional: listed.is_conditional,
-        }
+fn listed_record(listed: &ListedTolerations) -> Json {
+    let entries = |entries: &[ListedEntry]| list(entries.iter().map(entry_record));
+    record! {
+        "action": listed.action.name(),
+        "restrictedBy": listed.restricted_by,
+        "requiresKey": listed.requires_key,
+        "exempt": listed.exempt,
+        "allow": entries(&listed.allow),
+        "deny": entries(&listed.deny),
+        "expired": entries(&listed.expired),
+        "defaults": entries(&listed.defaults),
     }
 }
 
-impl Entry {
-    /// `{key: a/b}, allow[0] of TolerationPolicy/research (research.yaml:1), expires 2027-01-01T00:00:00Z: the reason`
-    fn text(&self) -> String {
-        let place = if self.source == self.policy { String::new() } else { format!(" ({})", self.source) };
-        let mut text = format!("{}, {} of {}{place}", self.entry, self.location, self.policy);
-        if let Some(expires) = &self.expires {
-            _ = write!(text, ", expires {expires}");
-        }
-        if self.conditional {
-            text.push_str(", if its match conditions hold");
-        }
-        if let Some(reason) = &self.reason {
-            _ = write!(text, ": {reason}");
-        }
-        text
+fn entry_record(entry: &ListedEntry) -> Json {
+    record! {
+        "policy": entry.policy,
+        "source": entry.source,
+        "location": entry.location,
+        "entry": entry.text,
+        "reason": entry.reason,
+        "expires": entry.expires,
+        "conditional": entry.is_conditional,
     }
 }
 
-impl From<&ListedTolerations> for Listed {
-    fn from(listed: &ListedTolerations) -> Listed {
-        let entries = |list: &[ListedEntry]| list.iter().map(Entry::from).collect();
-        Listed {
-            action: listed.action.name(),
-            restricted_by: listed.restricted_by.clone(),
-            requires_key: listed.requires_key.clone(),
-            exempt: listed.exempt.clone(),
-            allow: entries(&listed.allow),
-            deny: entries(&listed.deny),
-            expired: entries(&listed.expired),
-            defaults: entries(&listed.defaults),
-        }
+/// `{key: a/b}, allow[0] of TolerationPolicy/research (research.yaml:1), expires 2027-01-01T00:00:00Z: the reason`
+fn entry_line(entry: &ListedEntry) -> String {
+    let ListedEntry { policy, source, location, text, .. } = entry;
+    let place = if source == policy { String::new() } else { format!(" ({source})") };
+    let mut line = format!("{text}, {location} of {policy}{place}");
+    if let Some(expires) = &entry.expires {
+        _ = write!(line, ", expires {expires}");
     }
+    if entry.is_conditional {
+        line.push_str(", if its match conditions hold");
+    }
+    if let Some(reason) = &entry.reason {
+        _ = write!(line, ": {reason}");
+    }
+    printable_line(&line)
 }
 
 impl Check {
@@ -202,7 +162,7 @@ impl Check {
         };
         let labels = namespaces.labels(&self.namespace);
         let user = self.user_json();
-        let user = user.as_deref().map(doc::parse).transpose();
+        let user = user.as_ref().map(|user| doc::parse(user.get())).transpose();
         let user = user.map_err(|error| Failure::Usage(format!("--as: {}", error.detail)))?;
         let user = user.as_ref().map_or(Value::absent(), Doc::root);
         let now = self.clock.now();
@@ -221,19 +181,19 @@ impl Check {
             None => None,
         };
         let is_denied = toleration.as_ref().is_some_and(|toleration| toleration.verdict == "no");
-        let answer = Answer {
-            version: env!("CARGO_PKG_VERSION"),
-            namespace: self.namespace.clone(),
-            user: self.user.clone(),
-            groups: self.all_groups(),
-            toleration,
-            policies: listed.iter().map(Listed::from).collect(),
-        };
-        match self.output {
-            Output::Text => self.write_text(&answer, console)?,
-            Output::Json => {
-                let text = serde_json::to_string(&answer).map_err(anyhow::Error::from)?;
-                writeln!(console, "{}", sanitize::json(&text))?;
+        match (self.output, &toleration) {
+            (Output::Text, Some(toleration)) => self.write_verdict(toleration, &listed, console)?,
+            (Output::Text, None) => self.write_list(&listed, console)?,
+            (Output::Json, _) => {
+                let answer = record! {
+                    "version": env!("CARGO_PKG_VERSION"),
+                    "namespace": self.namespace,
+                    "user": self.user,
+                    "groups": self.all_groups(),
+                    "toleration" if given: toleration.as_ref().map(CheckedToleration::record),
+                    "policies": list(listed.iter().map(listed_record)),
+                };
+                writeln!(console, "{}", to_json(&answer)?)?;
             }
         }
         Ok(Tally { denied: usize::from(is_denied), ..Tally::default() })
@@ -255,16 +215,9 @@ impl Check {
     }
 
     /// `userInfo` of the request; `None` if no user is given.
-    fn user_json(&self) -> Option<String> {
-        let mut json = String::from("{\"username\":");
-        gofmt::json_string(&mut json, self.user.as_ref()?);
-        json.push_str(",\"groups\":[");
-        for (index, group) in self.all_groups().iter().enumerate() {
-            json.push_str(if index > 0 { "," } else { "" });
-            gofmt::json_string(&mut json, group);
-        }
-        json.push_str("]}");
-        Some(json)
+    fn user_json(&self) -> Option<Json> {
+        let user = self.user.as_ref()?;
+        Some(record! { "username": user, "groups": self.all_groups() })
     }
 
     /// The policies and the labels of the namespace in the cluster of `--context`; nothing if it is not given, and no
@@ -302,16 +255,16 @@ impl Check {
         Ok((Vec::new(), None))
     }
 
-    /// What the policies say about a claim with this toleration.
-    fn verdict(
+    /// Checks a new claim with this toleration against the policies.
+    fn verdict<'p>(
         &self,
         toleration: &TolerationArg,
         policies: &Arc<PolicySet>,
-        listed: &[ListedTolerations],
+        listed: &'p [ListedTolerations],
         labels: Labels<'_>,
         user: Value<'_>,
         now: &str,
-    ) -> Result<Toleration, Failure> {
+    ) -> Result<CheckedToleration<'p>, Failure> {
         let rules = RuleSet::parse("policy-toleration,policy-lookup").map_err(Failure::Usage)?;
         let engine = Engine::new(self.release.profiles()?, rules).with_policies(Arc::clone(policies));
         let claim = format!(
@@ -321,83 +274,67 @@ impl Check {
         );
         let claim = doc::parse(&claim).map_err(|error| Failure::Usage(error.detail.clone()))?;
         let request = Attributes { user, ..Attributes::create(claim.root(), &self.namespace, now) };
-        let verdict = engine.validate(&request, labels);
-        let findings = verdict.findings();
+        let findings = engine.validate(&request, labels);
         let tolerated = toleration.tolerated();
         let every = tolerated.effects.without(Effects::NONE);
         let allows = |entry: &&ListedEntry| {
             let entry = entry.entry.as_ref();
             entry.is_some_and(|entry| uncovered(&tolerated, [entry]) != every)
         };
-        let is_denied = !verdict.allowed();
-        let restricted = listed.iter().filter(|listed| !listed.restricted_by.is_empty());
-        let allowed_by: Vec<Entry> = if is_denied {
-            Vec::new()
-        } else {
-            restricted.flat_map(|listed| listed.allow.iter().filter(allows)).map(Entry::from).collect()
-        };
-        Ok(Toleration {
-            verdict: match findings.iter().map(|finding| finding.level).max() {
+        let is_allowed = findings.allowed();
+        let restricted = listed.iter().filter(|listed| is_allowed && !listed.restricted_by.is_empty());
+        Ok(CheckedToleration {
+            verdict: match findings.findings().iter().map(|finding| finding.level).max() {
                 Some(Level::Deny) => "no",
                 Some(Level::Warn) => "warn",
                 Some(Level::Audit) | None => "yes",
             },
-            allowed_by,
-            findings: findings
-                .iter()
-                .map(|diagnostic| Finding {
-                    level: diagnostic.level.name(),
-                    policy: diagnostic
-                        .policy
-                        .as_ref()
-                        .map(|policy| policy.id().to_owned())
-                        .unwrap_or_default(),
-                    message: diagnostic.body(),
-                })
-                .collect(),
+            allowed_by: restricted.flat_map(|listed| listed.allow.iter().filter(allows)).collect(),
+            findings,
         })
     }
 
-    fn write_text(&self, answer: &Answer, console: &mut Console) -> Result<(), Failure> {
-        let Some(toleration) = &answer.toleration else { return self.write_list(answer, console) };
-        let word = match toleration.verdict {
-            "warn" => "yes, with a warning",
-            word => word,
-        };
-        writeln!(console, "{word}")?;
-        for entry in &toleration.allowed_by {
-            writeln!(console, "  allowed by {}", printable_line(&entry.text()))?;
+    fn write_verdict(
+        &self,
+        toleration: &CheckedToleration<'_>,
+        listed: &[ListedTolerations],
+        console: &mut Console,
+    ) -> Result<(), Failure> {
+        let CheckedToleration { verdict, allowed_by, findings } = toleration;
+        writeln!(console, "{}", if *verdict == "warn" { "yes, with a warning" } else { verdict })?;
+        for entry in allowed_by {
+            writeln!(console, "  allowed by {}", entry_line(entry))?;
         }
-        for finding in &toleration.findings {
-            writeln!(console, "  {}: {}", finding.level, printable_line(&finding.message))?;
+        for finding in findings.findings() {
+            writeln!(console, "  {}: {}", finding.level.name(), printable_line(&finding.body()))?;
         }
-        let exempt: Vec<&String> = answer.policies.iter().flat_map(|listed| &listed.exempt).collect();
+        let exempt: Vec<&String> = listed.iter().flat_map(|listed| &listed.exempt).collect();
         for policy in &exempt {
             writeln!(console, "  the user is exempt from {}", printable_line(policy))?;
         }
-        if toleration.allowed_by.is_empty() && toleration.findings.is_empty() && exempt.is_empty() {
-            writeln!(console, "  no policy restricts this toleration in namespace {}", answer.namespace)?;
+        if allowed_by.is_empty() && findings.findings().is_empty() && exempt.is_empty() {
+            writeln!(console, "  no policy restricts this toleration in namespace {}", self.namespace)?;
         }
         Ok(())
     }
 
-    /// Prints the entries that apply.
-    fn write_list(&self, answer: &Answer, console: &mut Console) -> Result<(), Failure> {
-        if answer.policies.is_empty() {
+    /// Prints the allow and deny entries that apply in the namespace.
+    fn write_list(&self, all: &[ListedTolerations], console: &mut Console) -> Result<(), Failure> {
+        if all.is_empty() {
             writeln!(console, "no policy restricts tolerations in namespace {}", self.namespace)?;
         }
-        for listed in &answer.policies {
+        for listed in all {
             let what = match listed.action {
-                "deny" => "denied",
-                "warn" => "warned about",
-                _ => "audited",
+                Level::Deny => "denied",
+                Level::Warn => "warned about",
+                Level::Audit => "audited",
             };
             let rest = if listed.restricted_by.is_empty() {
                 format!("all tolerations are allowed, except those that are {what} below")
             } else {
                 format!("tolerations that no entry allows are {what} by {}", listed.restricted_by.join(", "))
             };
-            writeln!(console, "{}", printable_line(&format!("{}: {rest}", listed.action)))?;
+            writeln!(console, "{}", printable_line(&format!("{}: {rest}", listed.action.name())))?;
             let lists = [
                 ("allow", &listed.allow),
                 ("deny", &listed.deny),
@@ -406,7 +343,7 @@ impl Check {
             ];
             for (word, entries) in lists {
                 for entry in entries {
-                    writeln!(console, "  {word} {}", printable_line(&entry.text()))?;
+                    writeln!(console, "  {word} {}", entry_line(entry))?;
                 }
             }
             for policy in &listed.requires_key {

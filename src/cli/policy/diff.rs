@@ -61,7 +61,7 @@ Exit codes:
   3  a policy, dump or cluster could not be read
   4  internal error";
 
-/// An effect that fails a run.
+/// The value of `--fail-on`: the effect of a policy change that makes the exit code 1.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
 enum FailOnEffect {
     /// Some requests are newly allowed
@@ -95,7 +95,7 @@ impl Diff {
         let mut tally = Tally::default();
         tally.denied += usize::from(self.fail_on.is_some_and(|fail_on| fail_on.includes(diff.effect)));
         tally.unreadable += objects.as_ref().map_or(0, |objects| objects.incomplete.len());
-        report::write(&DiffReport::of(&diff, objects), self.output, console)?;
+        report::write(DiffReport { diff: &diff, objects: objects.as_ref() }, self.output, console)?;
         Ok(tally)
     }
 
@@ -122,5 +122,5 @@ fn load(path: &Path) -> Result<PolicySet, Failure> {
     if files::is_empty_folder(path) {
         return Ok(PolicySet::default());
     }
-    policies::load(&[path.to_owned()])
+    policies::load_all(&[path.to_owned()], None, &[])
 }

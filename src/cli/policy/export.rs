@@ -224,7 +224,7 @@ fn check_sizes(export: &Exported) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What is left out, for `-o json`.
+/// Returns a part of a policy that the export leaves out, for `-o json`.
 fn omitted(omission: &Omission) -> Json {
     record! {
         "policy": omission.policy,

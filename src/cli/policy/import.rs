@@ -32,7 +32,7 @@ impl Import {
         for file in policies::read(&self.paths)? {
             files.add(file)?;
         }
-        let set = policies::compile_with(&files.policies, &|path| files.read(path))?;
+        let set = policies::compile(&files.policies, &|path| files.read(path), &[])?;
         let imported = set.to_resources();
         let mut faults = files.unused();
         for policy in &imported {
@@ -53,7 +53,7 @@ impl Import {
     }
 }
 
-/// The files to import.
+/// The policy files to import, including those in ConfigMaps.
 #[derive(Default)]
 struct ImportedFiles {
     policies: Vec<PolicyFile>,
@@ -104,7 +104,8 @@ impl ImportedFiles {
         }
     }
 
-    /// Errors for what is neither a policy nor used by one: it may be a policy with a mistake.
+    /// Returns an error for each file that is neither a policy nor used by one, because it may be a policy with a
+    /// mistake.
     fn unused(&self) -> Vec<String> {
         let used = self.used.borrow();
         let unused = self.others.iter().filter(|file| !used.contains(&file.name));

@@ -19,11 +19,11 @@ use tollgate_api::profile::Profile;
 use tollgate_document::doc::Value;
 use tollgate_document::source::{Lines, documents, list};
 use tollgate_engine::engine::{Attributes, Engine, Labels, NamespaceLookup as _, Verdict};
-use tollgate_engine::impact::Snapshot;
+use tollgate_engine::impact::{DeviceDetails, Snapshot};
 use tollgate_engine::policy::PolicySet;
 use tollgate_engine::rules::{Level, RuleSet};
 
-/// The result.
+/// The stored objects about which two policy sets decide differently, and how many were checked.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct StoredObjects {
     pub(super) checked: usize,
@@ -32,7 +32,7 @@ pub(super) struct StoredObjects {
     pub(super) incomplete: Vec<String>,
 }
 
-/// An object that gets another verdict.
+/// A stored object about which the two policy sets decide differently.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ChangedObject {
@@ -47,14 +47,14 @@ pub(super) struct ChangedObject {
 }
 
 impl ChangedObject {
-    /// `ResourceClaim ml/train`
+    /// Returns kind, namespace and name of the object: `ResourceClaim ml/train`.
     pub(super) fn title(&self) -> String {
         let slash = if self.namespace.is_empty() { "" } else { "/" };
         format!("{} {}{slash}{}", self.kind, self.namespace, self.name)
     }
 }
 
-/// Two engines that differ in their policies.
+/// Two engines that differ only in their policies, and the objects about which they disagree.
 struct Comparison<'n> {
     engines: [Engine; 2],
     now: &'n str,
@@ -138,11 +138,11 @@ pub(super) fn of_dump(
     now: &str,
     console: &mut Console,
 ) -> Result<StoredObjects, Failure> {
-    let texts = audit::read_texts(paths)?;
+    let texts = state::read_texts(paths)?;
     let header = audit::read_headers(&texts);
     let mut comparison = Comparison::new(&release.dump_profiles(&header, console)?, old, new, now)?;
     if comparison.needs_state() {
-        let (snapshot, inventory) = state::read_texts(&texts)?;
+        let (snapshot, inventory) = state::parse_texts(&texts, DeviceDetails::default())?;
         comparison.found.incomplete.extend(inventory.omissions(false).messages());
         comparison.set_state(snapshot);
     }

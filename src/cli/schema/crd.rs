@@ -92,13 +92,14 @@ const STATUS: &str = r#"{"type":"object","description":"What Tollgate says about
     "reason":{"type":"string","minLength":1,"maxLength":1024},
     "message":{"type":"string","maxLength":32768}}}}}}"#;
 
-/// A schema with a description.
+/// Returns a JSON Schema with a description added to it.
 fn described(description: &str, schema: &str) -> String {
     let rest = schema.strip_prefix('{').unwrap_or(schema);
     format!("{{\"description\":{},{rest}", quote_json(description))
 }
 
-/// A schema that takes `null`, too. The API server would drop the field silently otherwise; Tollgate reports it.
+/// Returns a schema that also accepts `null`, because the API server would otherwise drop the field without an
+/// error. Tollgate reports it.
 fn nullable(schema: &str) -> String {
     let rest = schema.strip_prefix('{').unwrap_or(schema);
     format!("{{\"nullable\":true,{rest}")
@@ -136,7 +137,7 @@ fn struct_schema(ty: &Struct) -> String {
     )
 }
 
-/// A field that only files have.
+/// A field that policy files have and custom resources do not.
 const SCHEMA_FILE: &str = r#"{"type":"string","description":"Not supported in resources; use `schema`","x-kubernetes-validations":[
     {"rule":"false","message":"is not supported in resources; put the JSON Schema into `schema`","reason":"FieldValueForbidden"}]}"#;
 
@@ -189,7 +190,7 @@ fn list_schema(item: &Ty, least: usize) -> String {
     format!(r#"{{"type":"array",{least}"maxItems":{most},{list_type},"items":{items}}}"#)
 }
 
-/// A validation rule between the fields of an object.
+/// A CEL validation rule of a CustomResourceDefinition, about several fields of an object.
 struct Rule {
     /// Name of the object type.
     of: &'static str,

@@ -24,7 +24,7 @@ use tollgate_engine::engine::{self, Engine, OwnedLabels};
 #[derive(Debug, clap::Args)]
 pub(super) struct ClusterArgs {
     #[command(flatten)]
-    register: RegisterArgs,
+    pub(super) register: RegisterArgs,
 
     /// Watch the cluster (read-only) for its release, namespace labels and pods
     ///
@@ -58,22 +58,18 @@ enum WatchScope {
     Nothing,
 }
 
-/// A cluster and its watched state.
+/// The cluster that the server watches: its client, state and policies.
 #[derive(Debug)]
 pub(super) struct OpenedCluster {
     cluster: Cluster,
     /// Bytes for the labels of namespaces.
     labels_bytes: usize,
     state: Option<StateWatch>,
-    policies: Option<PolicySource>,
+    /// The policies of the cluster; `None` if all policies are in files.
+    pub(super) policies: Option<PolicySource>,
 }
 
 impl OpenedCluster {
-    /// The policies of the cluster; `None` if all policies are in files.
-    pub(super) fn policies(&self) -> Option<PolicySource> {
-        self.policies.clone()
-    }
-
     /// Gives the engine the watched state, if there is one.
     pub(super) fn configure_engine(&self, engine: Engine) -> Engine {
         match self.state.clone() {
@@ -83,7 +79,7 @@ impl OpenedCluster {
     }
 }
 
-/// Where the profiles come from.
+/// Where the webhook gets the profiles to check against.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum ProfileSource {
     /// From `--kubernetes`.
@@ -96,16 +92,6 @@ pub(super) enum ProfileSource {
 }
 
 impl ClusterArgs {
-    /// True if the server registers itself.
-    pub(super) fn registers(&self) -> bool {
-        self.register.is_enabled()
-    }
-
-    /// The host name that is registered; `None` if the server does not register itself.
-    pub(super) fn advertised_name(&self) -> Option<String> {
-        self.register.advertised_name()
-    }
-
     /// An error if `--policy-source` contradicts other flags.
     pub(super) fn check_policy_source(&self, has_files: bool) -> Result<(), Failure> {
         self.policies.check(self.cluster != WatchScope::Nothing, has_files)
@@ -123,7 +109,7 @@ impl ClusterArgs {
         release: &ReleaseArgs,
         state_bytes: usize,
     ) -> Result<Option<OpenedCluster>, Failure> {
-        if self.cluster == WatchScope::Nothing && !self.registers() {
+        if self.cluster == WatchScope::Nothing && !self.register.is_enabled() {
             if release.asks_cluster() {
                 let message = "--kubernetes cluster and --context require --cluster or --register";
                 return Err(Failure::Usage(message.to_owned()));
@@ -139,7 +125,8 @@ impl ClusterArgs {
         Ok(Some(OpenedCluster { cluster, labels_bytes, state, policies }))
     }
 
-    /// Where the profiles come from: the API server, if a cluster is used and flags name none, else the flags.
+    /// Returns where the profiles come from: from the API server if a cluster is used and no flag names a profile,
+    /// otherwise from the flags.
     pub(super) fn profile_source(&self, release: &ReleaseArgs) -> ProfileSource {
         let is_asked = self.cluster != WatchScope::Nothing || release.asks_cluster();
         if is_asked && !release.has_explicit_profiles() {
@@ -205,7 +192,7 @@ impl ClusterArgs {
     }
 }
 
-/// Namespace labels from a watched cluster.
+/// A source of namespace labels that reads them from a watched cluster.
 #[derive(Debug)]
 struct WatchedNamespaces(NamespaceWatch);
 

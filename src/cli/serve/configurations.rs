@@ -21,7 +21,7 @@ use crate::server::{ReloadHooks, SelfSignedCerts};
 use tollgate_document::source;
 use tollgate_engine::engine::Engine;
 
-/// The source of the CA bundle.
+/// The source of the CA bundle in the webhook configurations.
 #[derive(Clone, Debug)]
 pub(super) enum CaSource {
     /// The self-signed CA.
@@ -48,8 +48,8 @@ impl CaSource {
     }
 }
 
-/// How long entries must be unneeded before they are removed, if policies are custom resources. By then all replicas
-/// have the same policies.
+/// Time for which webhook entries must not be needed before they are removed, if policies are custom resources. By
+/// then all replicas have the same policies.
 const NARROW_AFTER: Duration = Duration::from_mins(1);
 
 /// The entries of the base configurations to register, with a revision that counts changes.
@@ -98,7 +98,8 @@ impl DesiredEntries {
         needed(engine, self.lease.is_some())
     }
 
-    /// Remembers that there are policies. From then on, what is not needed is a reason to remove it later.
+    /// Remembers that this process has had policies. From then on, webhook entries that no policy needs can be
+    /// removed.
     fn note_policies(&self, engine: &Engine) {
         let mut state = self.lock();
         if !state.has_had_policies && !engine.policies.is_empty() {
@@ -128,7 +129,8 @@ fn needed(engine: &Engine, has_resources: bool) -> WebhookEntries {
     if has_resources { entries.with_policies() } else { entries }
 }
 
-/// New policies wait up to 5 s for a registration that covers them.
+/// How many times, every 20 ms, new policies check for a registration that covers them before they are used anyway
+/// (5 s).
 const REGISTRATION_POLLS: usize = 250;
 const REGISTRATION_POLL_INTERVAL: Duration = Duration::from_millis(20);
 
@@ -163,7 +165,7 @@ pub(super) fn reload_hooks(desired: Arc<DesiredEntries>, statuses: Vec<Arc<Share
     }
 }
 
-/// A managed webhook configuration.
+/// A webhook configuration that the server registers and keeps up to date.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Configuration {
     /// Validating (0) or mutating (1).
@@ -173,33 +175,27 @@ pub(super) enum Configuration {
 }
 
 impl Configuration {
-    /// The base configurations, and those of these optional APIs.
+    /// Returns the base configurations, and those of these optional APIs.
     pub(super) fn all(with: &[OptionalApi]) -> Vec<Configuration> {
         let mut all = vec![Configuration::Base(0), Configuration::Base(1)];
         for api in OptionalApi::ALL.into_iter().filter(|api| with.contains(api)) {
-            all.push(Configuration::Other(api, 0));
-            if matches!(api, OptionalApi::ClassicDra | OptionalApi::Kep5055R1) {
-                all.push(Configuration::Other(api, 1));
-            }
+            all.extend((0..api.configurations().len()).map(|index| Configuration::Other(api, index)));
         }
         all
     }
 
-    /// Its metric label.
+    /// Returns the label of the configuration in metrics.
     pub(super) fn label(self) -> &'static str {
         match self {
             Configuration::Base(0) => "validating",
             Configuration::Base(_) => "mutating",
-            Configuration::Other(OptionalApi::Pods, _) => "pods-validating",
-            Configuration::Other(OptionalApi::Foundationdb, _) => "foundationdb-validating",
-            Configuration::Other(OptionalApi::ClassicDra, 0) => "classic-dra-validating",
-            Configuration::Other(OptionalApi::ClassicDra, _) => "classic-dra-mutating",
-            Configuration::Other(OptionalApi::Kep5055R1, 0) => "kep-5055-r1-validating",
-            Configuration::Other(OptionalApi::Kep5055R1, _) => "kep-5055-r1-mutating",
+            Configuration::Other(api, index) => {
+                api.configurations().get(index).map_or("", |(label, _)| label)
+            }
         }
     }
 
-    /// Its name in `/readyz?verbose`.
+    /// Returns the name of the configuration in `/readyz?verbose`.
     pub(super) fn task_name(self) -> &'static str {
         match self {
             Configuration::Base(0) => "validating-registration",

@@ -18,10 +18,11 @@ use crate::server::{Reload, ReloadOutcome, ServingConfig};
 use tollgate_engine::engine::{Engine, Namespaces};
 use tollgate_engine::policy::{Acceptance, PolicySet, ResourceState};
 
-/// A volume that is swapped more often than this while it is read is read again at the next event.
+/// Number of times that files are read again because their volume was swapped meanwhile; after that, the next file
+/// event triggers a reload.
 const MAX_SWAP_RETRIES: usize = 8;
 
-/// Loads the configuration of the server.
+/// Loads the policies and namespace labels of the server, and loads them again when files change.
 #[derive(Debug)]
 pub(super) struct Loader {
     /// Profiles and rules, without policies.
@@ -192,7 +193,8 @@ impl Loader {
         self.policies.iter().chain(&self.namespaces).cloned().chain(schemas)
     }
 
-    /// What the kubelet's `..data` links and all paths point to now; a change means that a volume was swapped.
+    /// Returns the targets of the kubelet's `..data` links and of all paths; they differ after a volume was
+    /// swapped.
     fn generations(&self) -> Vec<Option<PathBuf>> {
         let directories = self.directories().into_iter();
         let links = directories.map(|directory| directory.join("..data").canonicalize().ok());

@@ -29,12 +29,13 @@ use stored::StoredPolicies;
 use tollgate_engine::policy::PolicyResource;
 use tollgate_formats::gotime;
 
-/// How often the state is looked at if the watch has no events.
-const POLL: Duration = Duration::from_millis(500);
-/// The same, while a deletion is to be confirmed.
-const MISSING_POLL: Duration = Duration::from_millis(100);
-/// How long a policy must be missing before the discovery is asked whether its kind is still installed. A definition
-/// that is deleted says so before its objects are deleted, but not every API server knows it at the same time.
+/// Interval at which the watched policies are read if no event arrives.
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
+/// Interval at which the watched policies are read while a deletion is to be confirmed.
+const MISSING_POLL_INTERVAL: Duration = Duration::from_millis(100);
+/// Time for which a policy must be missing before discovery is asked whether its kind is still installed. An API
+/// server announces the deletion of a CustomResourceDefinition before it deletes the objects, but not all API
+/// servers know it at the same time.
 const DELETION_DELAY: Duration = Duration::from_millis(500);
 
 /// Where policies come from.
@@ -117,14 +118,14 @@ impl PolicySourceArgs {
     }
 }
 
-/// What [`PolicySourceArgs::attach`] started.
+/// The background tasks and the Lease that [`PolicySourceArgs::attach`] started.
 pub(super) struct AttachedSource {
     /// For `/readyz` and `/metrics`.
     pub(super) tasks: Vec<BackgroundTask>,
     pub(super) lease: HeldLease,
 }
 
-/// The policies of a cluster. Clones share them.
+/// The policies that are custom resources in a cluster. Clones share them.
 #[derive(Clone, Debug)]
 pub(super) struct PolicySource(Arc<SourceState>);
 
@@ -164,7 +165,7 @@ impl PolicySource {
         let (mut seen, mut not_served) = (0, Vec::new());
         loop {
             self.log_definitions(&mut not_served);
-            let wait = if self.lock().policies.has_missing() { MISSING_POLL } else { POLL };
+            let wait = if self.lock().policies.has_missing() { MISSING_POLL_INTERVAL } else { POLL_INTERVAL };
             seen = self.0.watch.wait_for_change(seen, wait);
             let before = self.revision();
             self.update();
@@ -174,7 +175,8 @@ impl PolicySource {
         }
     }
 
-    /// Logs that definitions are missing, or are there again. `before` are those that were missing.
+    /// Logs which CustomResourceDefinitions are missing, or are installed again. `before` are those that were
+    /// missing at the last call.
     fn log_definitions(&self, before: &mut Vec<String>) {
         let missing: Vec<String> = (self.0.watch.status().iter())
             .filter(|status| status.state == WatchState::NotServed)
@@ -199,7 +201,8 @@ impl PolicySource {
         *before = missing;
     }
 
-    /// Takes over what the watch has now.
+    /// Copies the policies from the watch, and removes those that were deleted. If discovery no longer lists their
+    /// kind, they stay in use.
     fn update(&self) {
         let is_listed = |kind| self.0.watch.watch_status(kind).is_some_and(|watch| watch.lists > 0);
         // Before the objects are read: what was listed by now is among them.

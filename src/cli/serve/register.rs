@@ -74,7 +74,7 @@ pub(super) struct RegisterArgs {
     register_delay: Duration,
 }
 
-/// How the API server reaches the webhook.
+/// How the API server reaches the webhook: through a Service or a URL.
 #[derive(Clone, PartialEq, Eq, Debug)]
 enum RegisterTarget {
     Service,
@@ -105,7 +105,7 @@ impl RegisterArgs {
         self.register.is_some()
     }
 
-    /// Where the API server reaches the webhook; `None` without `--register`.
+    /// Returns the address at which the API server reaches the webhook; `None` without `--register`.
     fn destination(&self) -> Option<Destination> {
         let url = match self.register.as_ref()? {
             RegisterTarget::Service => None,
@@ -179,37 +179,34 @@ impl RegisterArgs {
     }
 }
 
-/// Whether the registration was ever settled, and its status.
+/// Returns whether the webhook configuration was ever registered successfully, and the status of its registration.
 fn component_status(status: &SharedStatus, configuration: &'static str) -> (bool, ComponentStatus) {
     let state = status.get();
     let label = Some(("configuration", configuration));
     let count = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
+    let sample = |name, help, value| MetricSample { name, help, label, value };
     let samples = vec![
-        MetricSample {
-            name: "registration_ok",
-            help: "1 if the webhook configuration in the cluster matches the desired configuration",
-            label,
-            value: i64::from(state.ok),
-        },
-        MetricSample {
-            name: "registration_writes_total",
-            help: "Number of times that the webhook configuration was created or updated",
-            label,
-            value: count(state.done),
-        },
-        MetricSample {
-            name: "registration_reverts_total",
-            help: "Number of times that the webhook configuration was changed by others, or by another server with the \
-                   same --register-name",
-            label,
-            value: count(state.reverts),
-        },
-        MetricSample {
-            name: "registration_failures_total",
-            help: "Failed requests to read, create or update the webhook configuration",
-            label,
-            value: count(state.failed),
-        },
+        sample(
+            "registration_ok",
+            "1 if the webhook configuration in the cluster matches the desired configuration",
+            i64::from(state.ok),
+        ),
+        sample(
+            "registration_writes_total",
+            "Number of times that the webhook configuration was created or updated",
+            count(state.done),
+        ),
+        sample(
+            "registration_reverts_total",
+            "Number of times that the webhook configuration was changed by others, or by another server with the same \
+             --register-name",
+            count(state.reverts),
+        ),
+        sample(
+            "registration_failures_total",
+            "Failed requests to read, create or update the webhook configuration",
+            count(state.failed),
+        ),
     ];
     // A registration that fails later does not make the server unready.
     (state.settled, ComponentStatus { ready: true, degraded: !state.ok, message: state.message, samples })

@@ -11,19 +11,21 @@ use crate::server::{BackgroundTask, ComponentStatus, EngineHandle, MetricSample}
 use tollgate_api::conform::suggest::and_list;
 use tollgate_api::profile::{ApiKind, GateChoice, Profile, ProfileMatch, Version};
 
-/// What was said last of the release and of the gates.
-#[derive(Clone, Default, Debug)]
-struct Reported {
-    release: Line,
-    gates: Line,
+/// The last status lines about the release and the feature gates of the API server.
+#[derive(Clone, Debug)]
+struct StatusLines {
+    release: ComponentStatus,
+    gates: ComponentStatus,
     are_gates_known: bool,
 }
 
 /// A line of `/readyz?verbose`.
-#[derive(Clone, Default, Debug)]
-struct Line {
-    message: String,
-    degraded: bool,
+fn line(message: String, degraded: bool) -> ComponentStatus {
+    ComponentStatus { ready: true, degraded, message, samples: Vec::new() }
+}
+
+fn not_known(message: &str) -> ComponentStatus {
+    ComponentStatus { message: message.to_owned(), ..ComponentStatus::default() }
 }
 
 /// Follows the release and feature gates of the API server, and checks against them; `choice` overrides gates. The
@@ -33,7 +35,7 @@ pub(super) fn follow_server(
     engine_handle: EngineHandle,
     choice: Option<GateChoice>,
 ) -> [BackgroundTask; 2] {
-    let known: Arc<Mutex<Option<Reported>>> = Arc::default();
+    let known: Arc<Mutex<Option<StatusLines>>> = Arc::default();
     let reported = known.clone();
     cluster.follow_server(move |info| {
         let report = use_profile_of(info, choice.as_ref(), &engine_handle);
@@ -41,14 +43,9 @@ pub(super) fn follow_server(
     });
     let current = move || known.lock().unwrap_or_else(PoisonError::into_inner).clone();
     let of_gates = current.clone();
-    let status = |line: Option<Line>, unknown: &str| match line {
-        Some(Line { message, degraded }) => {
-            ComponentStatus { ready: true, degraded, message, ..ComponentStatus::default() }
-        }
-        None => ComponentStatus { message: unknown.to_owned(), ..ComponentStatus::default() },
-    };
     let release_status = move || {
-        status(current().map(|known| known.release), "the release of the API server is not known yet")
+        let release = current().map(|known| known.release);
+        release.unwrap_or_else(|| not_known("the release of the API server is not known yet"))
     };
     let gates_status = move || {
         let known = of_gates();
@@ -59,8 +56,8 @@ pub(super) fn follow_server(
             value: i64::from(known.as_ref().is_some_and(|known| known.are_gates_known)),
         };
         let gates = known.map(|known| known.gates);
-        let status = status(gates, "the feature gates of the API server are not known yet");
-        ComponentStatus { samples: vec![sample], ..status }
+        let unknown = || not_known("the feature gates of the API server are not known yet");
+        ComponentStatus { samples: vec![sample], ..gates.unwrap_or_else(unknown) }
     };
     [
         BackgroundTask { name: "release", status: Arc::new(release_status) },
@@ -69,7 +66,11 @@ pub(super) fn follow_server(
 }
 
 /// Makes the engine use the profile of the API server; keeps the default one if its release is unknown.
-fn use_profile_of(info: &ServerInfo, choice: Option<&GateChoice>, engine_handle: &EngineHandle) -> Reported {
+fn use_profile_of(
+    info: &ServerInfo,
+    choice: Option<&GateChoice>,
+    engine_handle: &EngineHandle,
+) -> StatusLines {
     let reported = &info.release;
     let Some((of_release, fit)) = reported.profile() else {
         tracing::warn!(%reported, "the API server does not report a known release; checking against the default \
@@ -78,11 +79,8 @@ fn use_profile_of(info: &ServerInfo, choice: Option<&GateChoice>, engine_handle:
             "the API server reports release `{reported}`, which is not known; checking against the \
          default profile"
         );
-        let gates = Line {
-            message: "not used: the release of the API server is not known".to_owned(),
-            degraded: false,
-        };
-        return Reported { release: Line { message, degraded: false }, gates, are_gates_known: false };
+        let gates = line("not used: the release of the API server is not known".to_owned(), false);
+        return StatusLines { release: line(message, false), gates, are_gates_known: false };
     };
     let profile = of_release.behind_server(&info.live, choice).unwrap_or_else(|error| {
         tracing::warn!(%reported, "--feature-gates is ignored: {error}");
@@ -90,10 +88,10 @@ fn use_profile_of(info: &ServerInfo, choice: Option<&GateChoice>, engine_handle:
     });
     engine_handle.customize(move |engine| engine.profiles = vec![profile]);
     let (gates, are_gates_known) = gates_line(info, profile, choice);
-    Reported { release: release_line(info, profile, fit), gates, are_gates_known }
+    StatusLines { release: release_line(info, profile, fit), gates, are_gates_known }
 }
 
-fn release_line(info: &ServerInfo, profile: &Profile, fit: ProfileMatch) -> Line {
+fn release_line(info: &ServerInfo, profile: &Profile, fit: ProfileMatch) -> ComponentStatus {
     let (release, name) = (&info.release, profile.name);
     let message = if let Some(caveat) = release_caveat(info, profile, fit) {
         tracing::warn!(%release, profile = name, "{caveat}");
@@ -103,21 +101,21 @@ fn release_line(info: &ServerInfo, profile: &Profile, fit: ProfileMatch) -> Line
         format!("ok (the API server runs Kubernetes {release})")
     };
     let rules = rule_versions(info).map(|rules| format!("; {rules}")).unwrap_or_default();
-    Line { message: format!("{message}{rules}"), degraded: false }
+    line(format!("{message}{rules}"), false)
 }
 
-/// The line about the gates, and whether they are those that the API server reports.
-fn gates_line(info: &ServerInfo, profile: &Profile, choice: Option<&GateChoice>) -> (Line, bool) {
+/// Returns the status line about the feature gates, and whether the API server reports them.
+fn gates_line(info: &ServerInfo, profile: &Profile, choice: Option<&GateChoice>) -> (ComponentStatus, bool) {
     let gates = profile.describe_gates();
     let from = if choice.is_some() { "set by --feature-gates" } else { "read from the API server" };
-    let line = if let Some(caveat) = gates_caveat(info, profile, choice) {
+    let status = if let Some(caveat) = gates_caveat(info, profile, choice) {
         tracing::warn!("{caveat}");
-        Line { message: caveat, degraded: true }
+        line(caveat, true)
     } else {
         tracing::info!(gates, "feature gates {from}");
-        Line { message: format!("ok ({from}: {gates})"), degraded: false }
+        line(format!("ok ({from}: {gates})"), false)
     };
-    (line, choice.is_none() && info.live.gates.is_ok())
+    (status, choice.is_none() && info.live.gates.is_ok())
 }
 
 /// The versions in which the server serves DeviceTaintRules: `DeviceTaintRule is served as v1alpha3 and v1beta2`.

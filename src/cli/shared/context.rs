@@ -43,7 +43,7 @@ pub(in super::super) struct ContextArgs {
 #[cfg(not(feature = "cluster"))]
 #[expect(clippy::unused_self, reason = "the same calls with and without the feature")]
 impl ContextArgs {
-    /// `kubectl`: a build without clusters has no flags to repeat.
+    /// Returns `kubectl`. A build without the cluster client has no flags to repeat.
     pub(super) fn kubectl(&self) -> String {
         "kubectl".to_owned()
     }
@@ -52,7 +52,7 @@ impl ContextArgs {
         false
     }
 
-    /// No flags.
+    /// Returns no flags, because a build without the cluster client has none.
     #[cfg(feature = "mcp")]
     pub(in super::super) fn flags(&self) -> Vec<OsString> {
         Vec::new()

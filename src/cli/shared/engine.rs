@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use clap::Args;
 
-use super::super::completed::{self, completed};
+use super::super::completed::completed;
 use super::super::outcome::Failure;
 use super::super::{classes, policies};
 use super::{ProfileArg, ReleaseArgs, no_such_rule};
+use crate::config::rules_and_origins;
 use tollgate_api::profile::{GateChoice, Profile};
 use tollgate_engine::engine::Engine;
 use tollgate_engine::policy::{PolicyResource, PolicySet};
@@ -25,7 +26,7 @@ pub(in super::super) struct EngineArgs {
     ///
     /// The origins are upstream, documented, lint, policy, decoding and strict. `tollgate explain` lists all rules.
     #[arg(long, value_name = "RULES", env = "TOLLGATE_RULES", help_heading = "Rules")]
-    #[arg(value_parser = completed(parse_rule_list, completed::rules_and_origins), hide_possible_values = true)]
+    #[arg(value_parser = completed(parse_rule_list, rules_and_origins), hide_possible_values = true)]
     #[arg(hide_short_help = true)]
     rules: Option<RuleSet>,
 
@@ -59,7 +60,7 @@ pub(in super::super) struct PolicyArgs {
     root: Option<PathBuf>,
 }
 
-/// Which rules run when `--rules` is not given.
+/// The rules that run if `--rules` is not given.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in super::super) enum DefaultRules {
     /// All: a file says what its author meant.
@@ -70,7 +71,7 @@ pub(in super::super) enum DefaultRules {
     Stored,
 }
 
-/// What a configuration file says where the command line says nothing.
+/// Settings of a configuration file, which apply where no flag is given.
 #[derive(Default, Debug)]
 pub(in super::super) struct FileDefaults {
     pub(in super::super) kubernetes: Vec<ProfileArg>,
@@ -82,12 +83,12 @@ pub(in super::super) struct FileDefaults {
 }
 
 impl PolicyArgs {
-    /// Loads the policies.
+    /// Loads the policies of `--policy`.
     pub(in super::super) fn load(&self) -> Result<Arc<PolicySet>, Failure> {
         self.load_with(&[])
     }
 
-    /// Loads the policies, and those that are custom resources.
+    /// Loads the policies of `--policy` together with policies that are custom resources.
     pub(in super::super) fn load_with(
         &self,
         resources: &[PolicyResource],

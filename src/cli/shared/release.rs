@@ -65,15 +65,10 @@ impl ServerArgs {
         }
     }
 
-    /// The profile of the API server: its release, its feature gates, its versions. Asked once in a run; what it is and
-    /// what had to be assumed is noted on stderr.
-    fn cluster_profile(&self) -> Result<&'static Profile, Failure> {
-        self.context.profile(self.gate_choice())
-    }
-
-    /// The profiles of some arguments, without duplicates. Asks the API server if one of them is its release.
+    /// The profiles of some arguments, without duplicates. Asks the API server if one of them is its release: once in a
+    /// run, and what it is and what had to be assumed is noted on stderr.
     pub(in super::super) fn profiles(&self, asked: &[ProfileArg]) -> Result<Vec<&'static Profile>, Failure> {
-        self.resolve(asked, ServerArgs::cluster_profile)
+        self.resolve(asked, |server| server.context.profile(server.gate_choice()))
     }
 
     /// The profiles of some arguments, without duplicates; `cluster` gives that of the API server, which wins over a
@@ -127,7 +122,8 @@ impl ReleaseArgs {
         self.profile_args().iter().any(|profile| matches!(profile, ProfileArg::Cluster))
     }
 
-    /// The profiles of `--kubernetes`; without it, that of `--context` or the default one.
+    /// Returns the arguments of `--kubernetes`; without the flag, the release of the `--context` cluster or the
+    /// default release.
     pub(in super::super) fn profile_args(&self) -> &[ProfileArg] {
         match self.kubernetes.as_slice() {
             [] if self.server.context.is_named() => &[ProfileArg::Cluster],
@@ -141,12 +137,13 @@ impl ReleaseArgs {
         self.server.gate_choice()
     }
 
-    /// `kubectl`, with the flags that make it use the same cluster.
+    /// Returns `kubectl` with the flags that make it use the same cluster.
     pub(in super::super) fn kubectl(&self) -> String {
         self.server.context.kubectl()
     }
 
-    /// The selected profiles, without duplicates. Asks the API server if one of them is its release.
+    /// Returns the selected profiles, without duplicates. If one of them is `cluster`, asks the API server for its
+    /// release.
     pub(in super::super) fn profiles(&self) -> Result<Vec<&'static Profile>, Failure> {
         self.server.profiles(self.profile_args())
     }

@@ -16,7 +16,7 @@ use crate::cluster::{
 };
 use tollgate_document::doc::{Builder, Doc, Span, Value, ValueKind};
 
-/// What is kept of a value.
+/// Which parts of a value a snapshot keeps.
 enum Keep {
     All,
     /// These members of an object.
@@ -70,7 +70,8 @@ const STATUS: Keep = Fields(&[
     ("driverName", All),
 ]);
 
-/// What the driver says about an allocated device: its conditions, which can be binding conditions.
+/// Fields of the status of an allocated device, which its driver writes: its conditions, which can be binding
+/// conditions.
 const DEVICE_STATUS: Keep = Fields(&[
     ("driver", All),
     ("pool", All),
@@ -79,7 +80,7 @@ const DEVICE_STATUS: Keep = Fields(&[
     ("conditions", Items(&Fields(&[("type", All), ("status", All)]))),
 ]);
 
-/// The metadata in a template: rules check it whole.
+/// Fields of the metadata in a template. Rules check all of it, so only annotations are left out.
 const TEMPLATE_METADATA: Keep = AllBut(&[("annotations", Annotations)]);
 const CONFIG: Keep = Items(&AllBut(&[("opaque", AllBut(&[("parameters", Parameters)]))]));
 const CLAIM_SPEC: Keep = AllBut(&[("devices", AllBut(&[("config", CONFIG)]))]);
@@ -109,7 +110,7 @@ const TEMPLATE: Keep = Fields(&[
 const CLASS: Keep = Fields(&[("metadata", METADATA), ("spec", AllBut(&[("config", CONFIG)]))]);
 
 const CLASSIC_CLAIM: Keep = Fields(&[("metadata", METADATA), ("spec", CLASSIC_SPEC), ("status", STATUS)]);
-/// It has no spec.
+/// Fields of a ResourceClass, which has no spec.
 const CLASSIC_CLASS: Keep =
     Fields(&[("metadata", METADATA), ("driverName", All), ("parameters", Parameters)]);
 /// A template in a pod has the fields of its spec in a spec, or in the place of one.
@@ -162,7 +163,7 @@ const DRAIN_ANNOTATIONS: [&str; 3] = [
     "cluster-autoscaler.kubernetes.io/safe-to-evict",
 ];
 
-/// What flags ask for.
+/// The flags that add optional fields to a snapshot.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::cli) struct Projection<'a> {
     /// Opaque parameters are kept.
@@ -205,7 +206,7 @@ pub(in crate::cli) fn project<'d>(
     out.finish()
 }
 
-/// Copies of a value what `keep` says. Recursion is limited by the depth of `keep`, which is fixed.
+/// Copies the parts of a value that `keep` names. Recursion is limited by the depth of `keep`, which is fixed.
 fn copy_kept(out: &mut Builder<'_>, value: Value<'_>, keep: &Keep, projection: Projection<'_>) {
     match (keep, value.kind()) {
         (Fields(fields), ValueKind::Object) => {
@@ -247,21 +248,21 @@ fn copy_kept(out: &mut Builder<'_>, value: Value<'_>, keep: &Keep, projection: P
         (All | Message, _) => out.copy(value),
         // A value of another type than expected is what a rule will report: it is kept if it cannot contain anything.
         (_, ValueKind::Array | ValueKind::Object | ValueKind::String) => {
-            out.fixed(ValueKind::Null, Span::default(), "null");
+            out.write_constant(ValueKind::Null, Span::default(), "null");
         }
         _ => out.copy(value),
     }
 }
 
-/// What is kept of the field with that name; `None` if it is not listed.
+/// Returns which parts of the field with that name are kept; `None` if it is not listed.
 fn field_keep<'k>(fields: &'k [(&'static str, Keep)], key: &str) -> Option<&'k Keep> {
     fields.iter().find(|(name, _)| *name == key).map(|(_, keep)| keep)
 }
 
-/// What is kept of opaque parameters.
+/// Fields of opaque parameters that are kept: their type, but not their contents.
 const TYPE_ONLY: Keep = Fields(&[("apiVersion", All), ("kind", All)]);
 
-/// What is kept of a condition.
+/// Fields of a condition that are kept.
 const CONDITION: Keep = Fields(&[
     ("type", All),
     ("status", All),

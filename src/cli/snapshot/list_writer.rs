@@ -23,7 +23,7 @@ pub(super) enum Format {
     Json,
 }
 
-/// Writes the objects of one kind.
+/// Writes the objects of one kind as lists, so that each object does not repeat its type.
 pub(super) struct ListWriter<'k> {
     kind: &'k ListedKind,
     format: Format,
@@ -89,7 +89,7 @@ impl<'k> ListWriter<'k> {
         }
     }
 
-    /// Ends the list that has the objects so far. YAML needs no end.
+    /// Writes the end of the list that contains the objects so far. YAML needs none.
     fn end(&self, out: &mut String) {
         if self.format == Format::Json && self.count > 0 {
             out.push_str("\n]}\n");

@@ -13,7 +13,7 @@ use crate::cli::console::Console;
 use crate::cli::outcome::Failure;
 use crate::files;
 
-/// An open target.
+/// The open file or stream that a snapshot is written to.
 pub(super) enum SnapshotTarget {
     Stdout,
     /// A pipe or a device.
@@ -21,7 +21,7 @@ pub(super) enum SnapshotTarget {
     File(UnfinishedFile),
 }
 
-/// A file that is not whole yet; dropping it removes it.
+/// A file that is not complete yet; it is removed if it is dropped before it is finished.
 pub(super) struct UnfinishedFile {
     file: BufWriter<std::fs::File>,
     temporary: PathBuf,

@@ -19,7 +19,7 @@ const REQUIRED_KINDS: [(SnapshotKind, &str); 3] = [
     (SnapshotKind::Pod, "Pods"),
 ];
 
-/// What a dump lacks, as messages.
+/// The parts and kinds of objects that a dump lacks, as messages.
 #[derive(Clone, Debug, Default)]
 pub(in crate::cli) struct DumpOmissions {
     /// Files and lists that are certainly incomplete.
@@ -28,7 +28,7 @@ pub(in crate::cli) struct DumpOmissions {
     pub(in crate::cli) kinds: Option<String>,
 }
 
-/// What a command says after the kinds that a dump lacks.
+/// Texts that a command appends to messages about kinds that a dump lacks.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::cli) struct OmissionTexts<'a> {
     /// In a note: what follows from it.
@@ -38,7 +38,7 @@ pub(in crate::cli) struct OmissionTexts<'a> {
 }
 
 impl DumpOmissions {
-    /// All of them.
+    /// Returns all messages.
     pub(in crate::cli) fn messages(self) -> Vec<String> {
         self.parts.into_iter().chain(self.kinds).collect()
     }
@@ -76,10 +76,11 @@ impl DumpOmissions {
     }
 }
 
-/// The contents of a dump.
+/// The kinds of objects, server and release that the files of a dump contain, without the objects.
 #[derive(Debug, Default)]
 pub(in crate::cli) struct Inventory {
     kinds: Vec<SnapshotKind>,
+    has_objects: bool,
     /// The kinds that forecasts read.
     object_kinds: Vec<ObjectKind>,
     /// Those of them that have a list of their own, which can be empty.
@@ -120,6 +121,7 @@ impl Inventory {
         for item in list::objects(root).filter(|item| item.written().kind() == NodeKind::Object) {
             let (version, kind) = item.api_version_and_kind();
             if let Some(kind) = SnapshotKind::of(version, kind) {
+                self.has_objects |= kind != SnapshotKind::Class;
                 self.add_kind(kind);
             }
             if let Some(kind) = ObjectKind::of(version, kind) {
@@ -172,7 +174,8 @@ impl Inventory {
         self.object_kinds.is_empty()
     }
 
-    /// Which of these kinds a dump that is read whole does not contain, as a message.
+    /// Returns a message that names those of the wanted kinds that the dump does not contain; `None` if it contains
+    /// all of them.
     pub(in crate::cli) fn missing_kinds(&self, wanted: &[ObjectKind]) -> Option<String> {
         let missing = wanted.iter().filter(|kind| !self.object_kinds.contains(kind));
         let missing: Vec<String> = missing.map(|kind| kind.plural()).collect();
@@ -227,7 +230,7 @@ impl Inventory {
     }
 
     /// Sets the release that the user gives. Fails with the release that the dump records, if that is another one.
-    pub(in crate::cli) fn take_release(&mut self, release: &Profile) -> Result<(), String> {
+    pub(in crate::cli) fn set_release_if_unknown(&mut self, release: &Profile) -> Result<(), String> {
         match self.server().map(|server| server.release.as_str()).or(self.release()) {
             Some(known) if Profile::meant_by(known).is_none_or(|known| !known.is_same_release(release)) => {
                 Err(known.to_owned())
@@ -248,14 +251,14 @@ impl Inventory {
         }
     }
 
-    /// Records that a file is empty, as a failed command leaves it behind.
+    /// Records that a file is empty, as after a command that failed.
     pub(in crate::cli) fn add_empty(&mut self, file: &str) {
         self.omissions.push(format!("{file} is empty"));
     }
 
-    /// True if the dump has lists or objects of all kinds that are needed, even if the lists are empty or incomplete.
-    pub(in crate::cli) fn names_all_kinds(&self) -> bool {
-        REQUIRED_KINDS.iter().all(|(kind, _)| self.kinds.contains(kind))
+    /// True if there are objects of use, or empty lists of all that is required. Classes alone are of no use.
+    pub(in crate::cli) fn is_useful(&self) -> bool {
+        self.has_objects || REQUIRED_KINDS.iter().all(|(kind, _)| self.kinds.contains(kind))
     }
 
     fn add_kind(&mut self, kind: SnapshotKind) {
@@ -264,7 +267,8 @@ impl Inventory {
         }
     }
 
-    /// What is missing. With `assume_complete`, a kind without objects does not count as missing.
+    /// Returns messages about missing kinds. With `assume_complete`, a kind without objects does not count as
+    /// missing.
     pub(in crate::cli) fn omissions(self, assume_complete: bool) -> DumpOmissions {
         let missing: Vec<&str> = REQUIRED_KINDS
             .into_iter()
@@ -283,7 +287,7 @@ fn only(values: &[String]) -> Option<&str> {
     }
 }
 
-/// `ResourceSlices, ResourceClaims or Pods`
+/// Returns the names as an enumeration: `ResourceSlices, ResourceClaims or Pods`.
 pub(in crate::cli) fn any_of(names: &[&str]) -> String {
     match names {
         [first @ .., last] if !first.is_empty() => format!("{} or {last}", first.join(", ")),

@@ -6,13 +6,10 @@
 //!
 //! Invariant: an object that cannot be decoded is an error with its position, never an object without fields.
 
-use std::path::PathBuf;
-
 #[cfg(feature = "ui")]
 use super::OwnedObjects;
-use super::{Inventory, KUBECTL_FOR_FORECASTS, MAX_STATE};
+use super::{Inventory, KUBECTL_FOR_FORECASTS};
 use crate::cli::outcome::Failure;
-use crate::files::{self, Input};
 use tollgate_api::conform::{Schema, conform};
 use tollgate_api::fields;
 use tollgate_api::profile::{self, ApiKind, Version};
@@ -24,13 +21,8 @@ use tollgate_document::source::list::{self, ListedObject};
 use tollgate_document::source::{Document, Lines, documents};
 use tollgate_engine::impact::{UnreadableObject, unreadable};
 use tollgate_forecast::{ObjectKind, State};
-use tollgate_formats::sanitize;
 
-/// The texts of the files of `--state`, each with its name.
-#[derive(Debug)]
-pub(in crate::cli) struct StateTexts(Vec<(String, String)>);
-
-/// The objects of a cluster, in memory. [`StateObjects::state`] borrows from it.
+/// Owns the objects of a cluster, from which [`StateObjects::state`] borrows.
 #[derive(Debug)]
 pub(in crate::cli) struct StateObjects<'t> {
     /// The documents of a dump.
@@ -49,28 +41,16 @@ pub(super) struct CopiedObject {
     pub(super) object: Doc<'static>,
 }
 
-impl StateTexts {
-    /// Reads the files, folders or stdin of `--state`.
-    pub(in crate::cli) fn read(paths: &[PathBuf]) -> Result<StateTexts, Failure> {
-        let inputs = files::collect_complete(paths)?;
-        let read = |input: &Input| Ok((input.name(), files::read(input, MAX_STATE)?));
-        inputs.iter().map(read).collect::<Result<_, Failure>>().map(StateTexts)
-    }
-
-    /// Texts that were read already, each with its name.
-    pub(in crate::cli) fn of(texts: Vec<(String, String)>) -> StateTexts {
-        StateTexts(texts)
-    }
-
-    /// Parses the texts and checks every object that a forecast reads.
-    pub(in crate::cli) fn parse(&self) -> Result<StateObjects<'_>, Failure> {
+impl<'t> StateObjects<'t> {
+    /// Parses the texts of `--state`, each with its name, and checks every object that a forecast reads.
+    pub(in crate::cli) fn parse(texts: &'t [(String, String)]) -> Result<StateObjects<'t>, Failure> {
         let mut parsed =
             StateObjects { documents: Vec::new(), copies: Vec::new(), inventory: Inventory::default() };
-        for (file, text) in &self.0 {
+        for (file, text) in texts {
             parsed.add_text(file, text)?;
         }
         if parsed.inventory.names_no_object_kind() {
-            let names: Vec<&str> = self.0.iter().map(|(name, _)| name.as_str()).collect();
+            let names: Vec<&str> = texts.iter().map(|(name, _)| name.as_str()).collect();
             let message = format!(
                 "{}: contains no cluster objects; create a dump with `tollgate snapshot` or `{KUBECTL_FOR_FORECASTS}`",
                 names.join(", ")
@@ -79,9 +59,7 @@ impl StateTexts {
         }
         Ok(parsed)
     }
-}
 
-impl<'t> StateObjects<'t> {
     fn add_text(&mut self, file: &str, text: &'t str) -> Result<(), Failure> {
         let lines = Lines::of(text);
         self.inventory.add_header(text);
@@ -93,9 +71,7 @@ impl<'t> StateObjects<'t> {
             for item in list::objects(document.doc.root()) {
                 let checked = check_object(&item);
                 let found = checked.map_err(|(at, what)| {
-                    let location = document.locate(&lines, &item.within(at), false);
-                    let file = sanitize::line(file);
-                    Failure::Input(format!("{file}:{}:{}: {what}", location.line, location.column))
+                    Failure::at(file, &document.locate(&lines, &item.within(at), false), &what)
                 })?;
                 if let Some(kind) = found {
                     self.inventory.add_object_kind(kind);
@@ -109,7 +85,7 @@ impl<'t> StateObjects<'t> {
         Ok(())
     }
 
-    /// The objects by kind.
+    /// Returns the objects by kind, as forecasts read them.
     pub(in crate::cli) fn state(&self) -> State<'_> {
         let mut state = State::default();
         for document in &self.documents {
@@ -192,7 +168,7 @@ fn check_object(item: &ListedObject<'_>) -> Result<Option<ObjectKind>, (FieldPat
 /// Fields that no forecast reads.
 static UNREAD_FIELDS: NameSet = NameSet::of(&["annotations", "config", "managedFields"]);
 
-/// Checks that an object of that type decodes, and has the names by which others refer to it.
+/// Checks that an object decodes as that type, and has a name and, if its kind requires it, a namespace.
 fn check_as(
     api_version: &str,
     kind: &str,
@@ -242,11 +218,11 @@ fn check_names(kind: ObjectKind, object: Value<'_>) -> Result<(), UnreadableObje
 
 #[cfg(test)]
 mod tests {
-    use super::StateTexts;
+    use super::StateObjects;
     use tollgate_forecast::ObjectKind;
 
-    fn texts(text: &str) -> StateTexts {
-        StateTexts(vec![("dump".to_owned(), text.to_owned())])
+    fn texts(text: &str) -> [(String, String); 1] {
+        [("dump".to_owned(), text.to_owned())]
     }
 
     #[test]
@@ -256,7 +232,7 @@ mod tests {
              apiVersion: resource.k8s.io/v1beta1\nkind: ResourceSlice\nmetadata: {name: s}\nspec: {driver: d, pool: {}}\n\
              ---\napiVersion: v1\nkind: Secret\nmetadata: 5\n",
         );
-        let objects = texts.parse().expect("a state");
+        let objects = StateObjects::parse(&texts).expect("a state");
         let state = objects.state();
         assert!(state.of_kind(ObjectKind::Pod).get("a", "p").is_some());
         let slice = state.of_kind(ObjectKind::ResourceSlice).get("", "s").expect("a slice");
@@ -291,7 +267,7 @@ mod tests {
             ("- a\n- b\n", "dump:1:1: expected an object; ".to_owned()),
         ] {
             let texts = texts(text);
-            let message = texts.parse().expect_err(text).message();
+            let message = StateObjects::parse(&texts).expect_err(text).message();
             assert!(message.starts_with(&expected), "{message}");
         }
     }

@@ -12,7 +12,7 @@ use tollgate_document::doc::Value;
 use tollgate_engine::impact::{DeviceDetails, Snapshot, UnreadableObject};
 use tollgate_forecast::{ObjectKind, State};
 
-/// The objects of a cluster.
+/// Objects of a cluster, copied or shared with a watch, which outlive the texts that they were read from.
 #[derive(Debug)]
 pub(in crate::cli) struct OwnedObjects {
     copies: Vec<CopiedObject>,
@@ -23,7 +23,7 @@ pub(in crate::cli) struct OwnedObjects {
 }
 
 impl OwnedObjects {
-    /// The objects of a dump.
+    /// Copies the objects of a dump.
     pub(super) fn of_copies(copies: Vec<CopiedObject>, listed: Vec<ObjectKind>) -> OwnedObjects {
         OwnedObjects {
             copies,
@@ -42,7 +42,7 @@ impl OwnedObjects {
         OwnedObjects { copies: Vec::new(), watched, listed }
     }
 
-    /// The objects by kind.
+    /// Returns the objects by kind, as forecasts read them.
     pub(in crate::cli) fn state(&self) -> State<'_> {
         let mut state = State::default();
         for (api_version, kind, object) in self.objects() {
@@ -52,7 +52,7 @@ impl OwnedObjects {
         state
     }
 
-    /// What impact reads of the objects.
+    /// Returns the part of the objects that the computation of impact reads.
     pub(in crate::cli) fn snapshot(&self) -> Result<Snapshot, UnreadableObject> {
         let mut snapshot = Snapshot::with_details(DeviceDetails { attributes: true, counters: true });
         for (api_version, kind, object) in self.objects() {

@@ -12,11 +12,11 @@ use tollgate_api::profile::{ApiKind, Gate, LiveServer, ServedVersions, Version};
 use tollgate_document::doc::{Value, ValueKind as NodeKind};
 use tollgate_document::source::documents;
 
-/// Not the group of policies, which `validate` reads.
+/// The apiVersion of the record of a server in a dump. Not the group of policies, which `validate` checks.
 const API_VERSION: &str = "snapshot.tollgate.dev/v1alpha1";
 const KIND: &str = "SnapshotInfo";
 
-/// The API server of a dump.
+/// The release, feature gates and served versions of the API server that a dump records.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(in crate::cli) struct RecordedServer {
     /// `1.36`

@@ -3,7 +3,7 @@
 /// The effects of a taint.
 pub(super) const EFFECTS: [&str; 3] = ["None", "NoSchedule", "NoExecute"];
 
-/// A taint as people write it.
+/// A taint in the form `KEY[=VALUE][:EFFECT]`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct TaintArg {
     pub(super) key: String,

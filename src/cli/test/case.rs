@@ -16,7 +16,7 @@ use tollgate_engine::rules::{Level, RuleSet};
 /// Default `now` of a test: policy entries that have expired by then do not apply.
 const NOW: &str = "2026-01-01T00:00:00Z";
 
-/// A parsed test file.
+/// A parsed policy test file.
 pub(super) struct TestFile {
     /// Files or folders, relative to the test file.
     pub(super) policies: Option<Vec<String>>,
@@ -24,7 +24,7 @@ pub(super) struct TestFile {
     lines: Vec<usize>,
 }
 
-/// The outcome of a case.
+/// Name and line of a policy test case, and why it failed, if it did.
 pub(super) struct CaseOutcome {
     pub(super) name: String,
     pub(super) line: usize,

@@ -1,6 +1,7 @@
 //! The state of a running cluster, which watches keep current.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::thread;
 use std::time::Duration;
 
 use super::follow::{StateEvent, StateFollower};
@@ -13,8 +14,8 @@ use crate::cli::shared::ReleaseArgs;
 use crate::cli::snapshot::{Projection, WORKLOAD_KINDS, project};
 use crate::cli::state::OwnedObjects;
 use crate::cluster::{
-    BUDGETS, CLAIMS, CLASSES, ListedKind, NAMESPACES, NODES, ObjectWatch, PODS, ProjectFn, RULES, SLICES,
-    TEMPLATES, WatchState, WatchedKindStatus,
+    BUDGETS, CLAIMS, CLASSES, Cluster, ListedKind, NAMESPACES, NODES, ObjectWatch, PODS, ProjectFn, RULES,
+    SLICES, TEMPLATES, Timing, WatchState, WatchedKindStatus,
 };
 use tollgate_api::profile::Profile;
 use tollgate_forecast::ObjectKind;
@@ -31,6 +32,14 @@ const SYNC_TIMEOUT: Duration = Duration::from_mins(2);
 const CHECK_PERIOD: Duration = Duration::from_millis(500);
 /// Changes come in groups: the first one waits for the others.
 const SETTLE_TIME: Duration = Duration::from_millis(100);
+/// A person waits for the watches, so a lost one is opened again soon.
+const MAX_BACKOFF: Duration = Duration::from_secs(1);
+/// How often it is checked whether the API server responds, and how long a response may take. An API server that is being
+/// stopped leaves its watches open for up to a minute.
+const PROBE_PERIOD: Duration = Duration::from_secs(1);
+const PROBE_TIMEOUT: Duration = Duration::from_secs(3);
+/// Failed checks after which the API server counts as gone.
+const MAX_FAILED_PROBES: usize = 2;
 
 /// The watches of a cluster.
 #[derive(Debug)]
@@ -42,6 +51,8 @@ pub(super) struct ClusterSource {
     revision: u64,
     /// It was said that the state is old.
     is_old: bool,
+    /// Why the API server does not respond; `None` if it does.
+    unreachable: Arc<Mutex<Option<String>>>,
 }
 
 impl ClusterSource {
@@ -56,18 +67,22 @@ impl ClusterSource {
         let project: ProjectFn = Arc::new(move |kind, _, object| Ok(project(kind, object, keep)));
         let wanted: Vec<ListedKind> = FORECAST_KINDS.into_iter().chain(WORKLOAD_KINDS).collect();
         let role = "manifests/components/drain";
-        let watch = ObjectWatch::start(&asked.cluster, &NEEDED_KINDS, &wanted, &project, role);
+        let cluster = asked.cluster.with_timing(Timing { max_backoff: MAX_BACKOFF, ..Timing::default() });
+        let watch = ObjectWatch::start(&cluster, &NEEDED_KINDS, &wanted, &project, role);
         watch.wait_until_synced(SYNC_TIMEOUT).map_err(|failures| Failure::Input(failures.join("; ")))?;
         watch.notes().iter().for_each(|note| console.note(note));
         let name = asked.endpoint().to_string();
-        let mut source = ClusterSource { watch, profile, name, revision: 0, is_old: false };
+        let unreachable = probe(&cluster)?;
+        let mut source = ClusterSource { watch, profile, name, revision: 0, is_old: false, unreachable };
         let first = source.read();
         Ok((source, first))
     }
 
     /// Why the state may be old; `None` if all watches are current.
     fn trouble(&self) -> Option<String> {
-        self.watch.age()?;
+        if self.watch.age().is_none() {
+            return self.unreachable.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        }
         let failures = self.watch.failures();
         // Most often all watches are lost for the same reason.
         let others = failures.len().saturating_sub(1);
@@ -94,6 +109,7 @@ impl ClusterSource {
             profile: self.profile,
             source: self.name.clone(),
             taken: clock::now(),
+            is_dump: false,
             trouble: self.trouble(),
             missing: [failures.clone(), not_listed(&FORECAST_KINDS)].concat(),
             incomplete: failures,
@@ -101,6 +117,25 @@ impl ClusterSource {
             objects: OwnedObjects::of_watch(all.objects, listed.collect()),
         }
     }
+}
+
+/// Starts the thread that checks whether the API server responds, for the life of the process.
+fn probe(cluster: &Cluster) -> Result<Arc<Mutex<Option<String>>>, Failure> {
+    let timing = Timing { request_timeout: PROBE_TIMEOUT, ..Timing::default() };
+    let (cluster, found) = (cluster.with_timing(timing), Arc::new(Mutex::new(None)));
+    let unreachable = found.clone();
+    let check = move || {
+        let mut failed = 0;
+        loop {
+            let error = cluster.release().err();
+            failed = if error.is_some() { failed + 1 } else { 0 };
+            let why = error.filter(|_| failed >= MAX_FAILED_PROBES).map(|error| error.to_string());
+            *found.lock().unwrap_or_else(PoisonError::into_inner) = why;
+            thread::sleep(PROBE_PERIOD);
+        }
+    };
+    thread::Builder::new().name("probe".to_owned()).spawn(check).map_err(anyhow::Error::from)?;
+    Ok(unreachable)
 }
 
 fn object_kind(kind: ListedKind) -> Option<ObjectKind> {
@@ -116,7 +151,7 @@ impl StateFollower for ClusterSource {
             let was_old = std::mem::replace(&mut self.is_old, trouble.is_some());
             // If only some watches are lost, changes from the others are still shown, with a note that the state may be old.
             if revision > self.revision || (was_old && !self.is_old) {
-                std::thread::sleep(SETTLE_TIME);
+                thread::sleep(SETTLE_TIME);
                 return StateEvent::Changed(Box::new(self.read()));
             }
             if let Some(trouble) = trouble.filter(|_| !was_old) {

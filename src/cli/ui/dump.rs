@@ -6,13 +6,12 @@ use std::time::{Duration, SystemTime};
 
 use super::follow::{StateEvent, StateFollower};
 use super::known::KnownState;
-use crate::cli::clock;
 use crate::cli::console::Console;
 use crate::cli::devices::{self, one_profile};
 use crate::cli::forecast::NEEDED_KINDS;
 use crate::cli::outcome::Failure;
 use crate::cli::shared::{ReleaseArgs, StateArgs};
-use crate::cli::state::StateTexts;
+use crate::cli::state::{self, StateObjects};
 use crate::files::{self, Input};
 
 /// How often the files are looked at.
@@ -39,8 +38,8 @@ impl DumpSource {
     pub(super) fn read(&mut self, console: &mut Console) -> Result<KnownState, Failure> {
         // A file that changes while it is read is read again.
         self.seen = self.versions();
-        let texts = StateTexts::read(&self.state.paths)?;
-        let objects = texts.parse()?;
+        let texts = state::read_texts(&self.state.paths)?;
+        let objects = StateObjects::parse(&texts)?;
         let profile = one_profile(&self.release.dump_profiles(&objects.inventory, console)?)?;
         let inventory = &objects.inventory;
         let lacks = |kinds| inventory.missing_kinds(kinds).filter(|_| !self.state.assume_complete);
@@ -52,7 +51,8 @@ impl DumpSource {
         Ok(KnownState {
             profile,
             source: names.join(", "),
-            taken: clock::now(),
+            taken: inventory.time().unwrap_or_default().to_owned(),
+            is_dump: true,
             trouble: None,
             incomplete,
             missing,

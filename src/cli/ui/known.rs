@@ -18,8 +18,9 @@ pub(super) struct KnownState {
     pub(super) profile: &'static Profile,
     /// `context dev (https://…)`, or the files of the dump.
     pub(super) source: String,
-    /// When the state was read.
+    /// When the state was read from the cluster; empty if the dump does not say so.
     pub(super) taken: String,
+    pub(super) is_dump: bool,
     /// Why the state may be old; `None` if it is current.
     pub(super) trouble: Option<String>,
     /// What the state lacks, for the report about devices.
@@ -55,6 +56,7 @@ impl KnownState {
     pub(super) fn page(&self, command: String) -> PageFacts {
         PageFacts {
             source: self.source.clone(),
+            is_dump: self.is_dump,
             command,
             version: env!("CARGO_PKG_VERSION"),
             docs: crate::cli::picture::DOCS,

@@ -17,7 +17,7 @@ use crate::report::{self, DocumentResult};
 use tollgate_document::source::{documents, list};
 use tollgate_drain::DEFAULT_KEY;
 use tollgate_engine::engine::Engine;
-use tollgate_engine::impact::target::{DeviceNames, DeviceTarget};
+use tollgate_engine::impact::target::{DeviceTarget, NameSelector};
 use tollgate_engine::rules::{Level, RuleSet};
 use tollgate_ui::{Finding, WhatIf};
 
@@ -105,7 +105,7 @@ impl Question {
         let command: forecast::Arguments = parsed(&words(&[RULE_FILE]))?;
         let forecast = run(&mut |console| {
             let missing = &known.missing;
-            command.report_texts(rule.clone(), &state, known.profile, missing, console).map(drop)
+            command.report_texts(&rule, &state, known.profile, missing, console).map(drop)
         })?;
         let plan = if targets.is_empty() {
             String::new()
@@ -218,7 +218,7 @@ fn targets_of(text: &str) -> Vec<String> {
             let selector = item.value().get("spec").get("deviceSelector");
             let name =
                 |field: &str| Some(selector.get(field).str().to_owned()).filter(|name| !name.is_empty());
-            let names = DeviceNames { driver: name("driver"), pool: name("pool"), device: name("device") };
+            let names = NameSelector { driver: name("driver"), pool: name("pool"), device: name("device") };
             let is_by_name =
                 selector.members().all(|(field, _)| ["driver", "pool", "device"].contains(&field.str()));
             if names.driver.is_none() || !is_by_name {

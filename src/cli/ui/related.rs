@@ -3,7 +3,7 @@
 //! Only the pool of the device is looked at: counters are shared within a pool.
 
 use super::known::KnownState;
-use tollgate_engine::impact::target::{DeviceNames, with_partitions};
+use tollgate_engine::impact::target::{NameSelector, with_partitions};
 use tollgate_engine::impact::{DeviceDetails, Snapshot};
 use tollgate_forecast::ObjectKind;
 use tollgate_ui::{DeviceName, RelatedDevices};
@@ -29,7 +29,7 @@ pub(super) fn related_devices(known: &KnownState, wanted: &DeviceName) -> Relate
         others.extend(names.filter(|name| *name != wanted.device).map(ToOwned::to_owned));
     }
     let partitions_of = |device: &str| -> Vec<String> {
-        let names = DeviceNames {
+        let names = NameSelector {
             driver: Some(wanted.driver.clone()),
             pool: Some(wanted.pool.clone()),
             device: Some(device.to_owned()),

@@ -9,12 +9,12 @@ use super::super::console::Console;
 use super::super::outcome::Failure;
 use super::settings::{CheckSettings, baseline_folder};
 use super::target::FileTarget;
-use crate::config::{Baseline, KnownFindings, MAX_BASELINE};
+use crate::config::{Baseline, KnownFindings, MAX_BASELINE_BYTES};
 use crate::files;
 use crate::report::{Format, Summary};
 use tollgate_formats::count::counted;
 
-/// The baselines of a run.
+/// The new baseline that a run writes, if it writes one, and the files that were checked.
 #[derive(Debug)]
 pub(super) struct BaselineRun<'r> {
     /// Path of a new baseline, and the folder that its paths are relative to.
@@ -33,7 +33,8 @@ impl<'r> BaselineRun<'r> {
             let reason = if inputs.iter().any(|input| file.writes_to(input)) {
                 Some("would overwrite an input file")
             } else if path.is_file()
-                && !files::read_lossy(path, MAX_BASELINE).is_some_and(|text| Baseline::may_replace(&text))
+                && !files::read_lossy(path, MAX_BASELINE_BYTES)
+                    .is_some_and(|text| Baseline::may_replace(&text))
             {
                 Some("this file is not a baseline; choose another name, or delete the file first")
             } else {

@@ -16,10 +16,10 @@ use tollgate_engine::engine::Namespaces;
 
 /// The API group whose mention in files that are not checked is reported.
 const GROUP: &str = "resource.k8s.io";
-/// Largest Markdown file that is searched.
+/// Maximum size in bytes of a Markdown file that is searched for objects.
 const MAX_SEARCHED: u64 = 4 << 20;
 
-/// An input to check.
+/// An input of a run: a file to check, or a Markdown file that is only searched for objects.
 #[derive(Debug)]
 pub(in super::super) enum WorkItem {
     /// An argument that cannot be read.
@@ -89,7 +89,7 @@ impl FileOutput {
     }
 }
 
-/// Checks files, and applies fixes.
+/// Reads the files of a run, applies fixes and checks them.
 #[derive(Debug)]
 pub(super) struct FileChecker<'r> {
     pub(super) settings: &'r [CheckSettings<'r>],
@@ -115,7 +115,7 @@ impl FileChecker<'_> {
         Some((name, known))
     }
 
-    /// Checks a file.
+    /// Reads a file, applies fixes if requested, checks it, and returns what is printed.
     pub(super) fn check(&self, work: &ConfiguredWork) -> FileOutput {
         let settings = self.settings.get(work.settings);
         let work = &work.item;
@@ -171,12 +171,10 @@ impl FileChecker<'_> {
         match (&text, work) {
             (Ok(text), WorkItem::Read(_, source)) => {
                 let text = fixed.as_ref().and_then(|fixed| fixed.text.as_ref()).unwrap_or(text);
-                match (checker, &mut known) {
-                    (Some(checker), Some((_, known))) => {
-                        checker.check_against(known, &file, text, *source, &mut report);
-                    }
-                    (Some(checker), None) => checker.check(&file, text, *source, &mut report),
-                    (None, _) => {}
+                if let Some(checker) = checker {
+                    let mut none = KnownFindings::default();
+                    let known = known.as_mut().map_or(&mut none, |(_, known)| known);
+                    checker.check_against(known, &file, text, *source, &mut report);
                 }
             }
             (Err(error), _) => match self.reason_to_skip_unreadable(work) {

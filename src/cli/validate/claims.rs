@@ -10,8 +10,9 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use super::super::check::{FileRole, TextSource};
+use super::super::config::normal_absolute;
 use super::check::WorkItem;
-use super::layout::{MAX_KUSTOMIZATION, normal_absolute};
+use super::layout::MAX_KUSTOMIZATION_BYTES;
 use super::settings::ConfiguredWork;
 use crate::files::{self, Input, KUSTOMIZATIONS, MAX_FILE};
 use tollgate_document::doc::Value;
@@ -148,7 +149,7 @@ impl MovedFiles {
         }
     }
 
-    /// True if the file, or a folder that it is in, is among them.
+    /// True if the file, or a folder that contains it, is among these paths.
     fn has(&self, path: &Path) -> bool {
         if self.paths.is_empty() && self.ends.is_empty() {
             return false;
@@ -171,7 +172,7 @@ fn read_kustomization(path: &Path) -> Option<Kustomization> {
     if !path.symlink_metadata().is_ok_and(|meta| meta.is_file()) {
         return None;
     }
-    let text = files::read(&Input::File(path.to_owned()), MAX_KUSTOMIZATION).ok()?;
+    let text = files::read(&Input::File(path.to_owned()), MAX_KUSTOMIZATION_BYTES).ok()?;
     let document = documents(&text).next()?.ok()?;
     let root = document.doc.root();
     let entries = ["resources", "bases", "components"].into_iter().flat_map(|field| root.get(field).items());

@@ -28,7 +28,7 @@ pub(super) struct FixArguments {
     diff: bool,
 }
 
-/// How fixes are applied.
+/// Whether fixes are written or shown as a diff, and whether unsafe ones are included.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct FixMode {
     applies: Applicability,
@@ -36,7 +36,7 @@ pub(super) struct FixMode {
     diff: bool,
 }
 
-/// The result of fixing one input.
+/// The text of an input after fixes, what is printed, and how many findings were fixed.
 #[derive(Debug, Default)]
 pub(super) struct Outcome {
     /// The text to check, if it is another one now.
@@ -58,7 +58,7 @@ impl FixArguments {
     }
 
     /// True if `--unsafe-fixes` is given without `--fix` or `--diff`.
-    pub(super) fn is_incomplete(self) -> bool {
+    pub(super) fn has_unsafe_fixes_only(self) -> bool {
         self.unsafe_fixes && self.mode().is_none()
     }
 }

@@ -17,11 +17,11 @@ use crate::report::Piece;
 use tollgate_formats::count::counted;
 use tollgate_formats::sanitize;
 
-/// Findings shown of one folder.
+/// Maximum number of findings shown of one folder.
 const MAX_IN_FOLDER: usize = 20;
-/// Findings shown of all folders with the same parent that have few each.
+/// Maximum number of findings shown of all folders with the same parent that have at most [`MAX_IN_FOLDER`] each.
 const MAX_SIDE_BY_SIDE: usize = 100;
-/// Folders named at the end.
+/// Maximum number of folded folders that are named at the end.
 const MAX_NAMED: usize = 5;
 
 /// The number of shown and omitted findings, by folder.
@@ -146,7 +146,7 @@ impl Folds {
         let mut named = Vec::new();
         for (parent, folders) in by_parent {
             let is_outside = self.roots.iter().any(|root| root.starts_with(parent));
-            if folders.len() > 1 && !is_outside && self.is_noisy(parent) {
+            if folders.len() > 1 && !is_outside && self.is_named_as_one(parent) {
                 named.push((parent.to_owned(), folders.iter().map(|(_, hidden)| hidden).sum()));
             } else {
                 named.extend(folders.into_iter().map(|(folder, hidden)| (folder.to_owned(), hidden)));
@@ -155,8 +155,9 @@ impl Folds {
         named
     }
 
-    /// True if all folders below have many findings, or there are many folders.
-    fn is_noisy(&self, parent: &Path) -> bool {
+    /// True if one line at the end names `parent` instead of each folder below it: its folders with few findings
+    /// have more than [`MAX_SIDE_BY_SIDE`] together, or every folder below it has more than [`MAX_IN_FOLDER`].
+    fn is_named_as_one(&self, parent: &Path) -> bool {
         let mut below =
             self.folders.range(parent.to_owned()..).take_while(|(folder, _)| folder.starts_with(parent));
         self.parents.get(parent).is_some_and(|counts| counts.shown > MAX_SIDE_BY_SIDE)

@@ -52,7 +52,7 @@ impl WalkArgs {
     }
 }
 
-/// The inputs to check.
+/// The inputs to check, and the paths that the search ignored.
 #[derive(Debug, Default)]
 pub(in super::super) struct FoundInputs {
     pub(in super::super) work: Vec<WorkItem>,

@@ -5,15 +5,16 @@
 
 use std::collections::HashSet;
 use std::ffi::OsStr;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use super::super::check::FileRole;
+use super::super::config::normal_absolute;
 use crate::files::{self, FolderWalk, Input};
 use tollgate_document::doc::Value;
 use tollgate_document::source::documents;
 
 /// Largest kustomization that is read for its patches.
-pub(super) const MAX_KUSTOMIZATION: u64 = 1 << 20;
+pub(super) const MAX_KUSTOMIZATION_BYTES: u64 = 1 << 20;
 
 /// Charts and patches of a repository. Paths are absolute and have no `.` or `..`.
 #[derive(Debug, Default)]
@@ -54,7 +55,7 @@ impl Layout {
     }
 }
 
-/// Files that kustomizations name.
+/// Files that kustomizations name as patches or resources.
 #[derive(Default)]
 struct NamedFiles {
     patches: HashSet<PathBuf>,
@@ -64,7 +65,7 @@ struct NamedFiles {
 impl NamedFiles {
     /// Adds the patches and resources that a kustomization names; nothing if it cannot be read.
     fn add_kustomization(&mut self, path: &Path) {
-        let Ok(text) = files::read(&Input::File(path.to_owned()), MAX_KUSTOMIZATION) else { return };
+        let Ok(text) = files::read(&Input::File(path.to_owned()), MAX_KUSTOMIZATION_BYTES) else { return };
         let Some(folder) = path.parent() else { return };
         for document in documents(&text).flatten() {
             let root = document.doc.root();
@@ -76,20 +77,6 @@ impl NamedFiles {
             self.resources.extend(root.get("resources").items().map(file));
         }
     }
-}
-
-/// The absolute path without `.` and `..`, without looking at the file system.
-pub(super) fn normal_absolute(path: &Path) -> PathBuf {
-    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-    let mut normal = PathBuf::new();
-    for part in absolute.components() {
-        match part {
-            Component::CurDir => {}
-            Component::ParentDir => _ = normal.pop(),
-            part => normal.push(part),
-        }
-    }
-    normal
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Runs work on all cores and delivers the results in order.
 //!
 //! Workers take the next item and queue its result; the caller's thread delivers the results in the order of the items.
-//! A worker never runs further ahead than [`MAX_AHEAD`] items, so memory is bounded however slow one item is.
+//! A worker never runs further ahead than [`MAX_RESULTS_AHEAD`] items, so memory is bounded however slow one item is.
 //!
 //! Invariant: an item that panics is reported as such, and all other items are still delivered.
 
@@ -13,13 +13,13 @@ use std::time::Duration;
 use super::super::outcome::Failure;
 
 /// Most results that wait for an earlier one.
-const MAX_AHEAD: usize = 256;
+const MAX_RESULTS_AHEAD: usize = 256;
 /// Stack of a worker: the CEL parser is recursive, with large frames.
 const WORKER_STACK: usize = 16 << 20;
-/// Interval of [`Event::Waiting`].
+/// Interval at which the caller gets [`Event::Waiting`] while no result is ready.
 const WAIT_INTERVAL: Duration = Duration::from_millis(100);
 
-/// An event for the caller.
+/// The next result in the order of the inputs, a crash, or the news that the next result is not ready yet.
 pub(super) enum Event<'w, W, O> {
     /// The next result.
     Done(O),
@@ -78,7 +78,7 @@ pub(super) fn in_order<W: Sync, O: Send>(
 fn run_worker<W, O>(work: &[W], perform: &impl Fn(&W) -> O, shared: &SharedQueue<O>) {
     loop {
         let mut queue = shared.lock();
-        while queue.taken >= queue.delivered + MAX_AHEAD && !queue.stopped {
+        while queue.taken >= queue.delivered + MAX_RESULTS_AHEAD && !queue.stopped {
             queue = shared.space.wait(queue).unwrap_or_else(PoisonError::into_inner);
         }
         let index = queue.taken;

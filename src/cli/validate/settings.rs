@@ -10,7 +10,7 @@ use super::super::levels::LevelArgs;
 use super::super::outcome::Failure;
 use super::super::shared::{EngineArgs, FailOn};
 use super::check::WorkItem;
-use crate::config::{Baseline, MAX_BASELINE, Override};
+use crate::config::{Baseline, MAX_BASELINE_BYTES, Override};
 use crate::files::{self, Input};
 use tollgate_engine::impact::Snapshot;
 
@@ -35,7 +35,7 @@ impl LoadedBaseline {
         if std::fs::metadata(path).is_ok_and(|meta| !meta.is_file()) {
             return Err(Failure::Input(format!("{name}: not a regular file")));
         }
-        let text = files::read_text(path, MAX_BASELINE)?;
+        let text = files::read_text(path, MAX_BASELINE_BYTES)?;
         let known = Baseline::read(&name, &text).map_err(|errors| {
             let first = errors.first().map(ToString::to_string).unwrap_or_default();
             let others = match errors.len() {
@@ -68,12 +68,11 @@ pub(super) fn baseline_name(input: &Input, folder: &Path) -> String {
 impl<'c> CheckSettings<'c> {
     fn new(
         config: Option<&'c FoundConfig>,
-        flags: GivenSettings<'_>,
-        given: GivenFiles<'_>,
+        given: GivenSettings<'_>,
         state: Option<&Arc<Snapshot>>,
     ) -> Result<CheckSettings<'c>, Failure> {
-        let GivenSettings { engine, fail_on, levels } = flags;
-        let settings = Settings::new(engine, fail_on, levels, given.namespaces, config)?;
+        let GivenSettings { engine, fail_on, levels, namespaces, .. } = given;
+        let settings = Settings::new(engine, fail_on, levels, namespaces, config)?;
         let mut configured = ConfiguredEngine::load(settings)?;
         if let Some(state) = state {
             configured.engine = configured.engine.with_snapshot(Arc::clone(state));
@@ -110,11 +109,6 @@ pub(super) struct GivenSettings<'a> {
     pub(super) engine: &'a EngineArgs,
     pub(super) fail_on: Option<FailOn>,
     pub(super) levels: &'a LevelArgs,
-}
-
-/// Files named on the command line, which override those of configuration files.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct GivenFiles<'a> {
     pub(super) namespaces: Option<&'a PathBuf>,
     pub(super) baseline: Option<&'a Path>,
     /// A new baseline is written: no other one counts.
@@ -181,15 +175,14 @@ impl Configurations {
     /// policy is an error in any case.
     pub(super) fn settings(
         &mut self,
-        flags: GivenSettings<'_>,
-        given: GivenFiles<'_>,
+        given: GivenSettings<'_>,
         state: Option<&Arc<Snapshot>>,
     ) -> Result<Vec<CheckSettings<'_>>, Failure> {
         if self.used.is_empty() {
             self.used.push(self.lookup.of_input(&Input::Stdin)?);
         }
         let lookup = &self.lookup;
-        let build = |found: &Option<usize>| CheckSettings::new(lookup.get(*found), flags, given, state);
+        let build = |found: &Option<usize>| CheckSettings::new(lookup.get(*found), given, state);
         self.used.iter().map(build).collect()
     }
 }

@@ -10,7 +10,7 @@ use super::super::console::{Console, IgnoreBrokenPipe};
 use super::super::outcome::Failure;
 use super::check::FileOutput;
 use super::fold::Folds;
-use crate::config::{Baseline, MAX_BASELINE};
+use crate::config::{Baseline, MAX_BASELINE_BYTES};
 use crate::files;
 use crate::report::{Format, Report, Statistics, Summary};
 use tollgate_document::doc::Value;
@@ -42,7 +42,7 @@ impl FileTarget {
             return false;
         }
         let is_yaml = self.path.extension().is_some_and(|end| end == "yaml" || end == "yml");
-        let Some(text) = files::read_lossy(&self.path, MAX_BASELINE) else { return is_yaml };
+        let Some(text) = files::read_lossy(&self.path, MAX_BASELINE_BYTES) else { return is_yaml };
         let has_type = |value: Value<'_>| {
             !value.get("apiVersion").str().is_empty() && !value.get("kind").str().is_empty()
         };
@@ -119,7 +119,7 @@ impl<'r> ReportTargets<'r> {
         })
     }
 
-    /// Writes the first report to stderr: stdout is for patches or fixed texts.
+    /// Writes the first report to stderr, because stdout contains patches or fixed texts.
     pub(super) fn report_on_stderr(&mut self) {
         self.is_on_stderr = true;
     }

@@ -135,7 +135,7 @@ fn allocate_case(case: Value<'_>, semantics: Semantics) -> Answer {
     let nodes = items("Node").count();
     let claims = match Claims::new(unallocated, allocated, &classes, &semantics) {
         Ok(claims) => claims,
-        Err(reason) => return unschedulable(rejected_message(&semantics, nodes, &reason)),
+        Err(reason) => return unschedulable(rejected_message(&semantics, nodes, &reason.to_string())),
     };
     let allocator = Allocator {
         inventory: &inventory,

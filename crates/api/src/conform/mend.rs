@@ -9,11 +9,11 @@ use tollgate_document::doc::{Value, ValueKind};
 use tollgate_document::field::{FieldPath, Path};
 use tollgate_document::finding::{Edit, Fix, NewValue};
 
-/// Objects with more members are not mended.
+/// No fixes are proposed for objects with more members.
 const MAX_MEMBERS: usize = 64;
 /// Maximum depth at which a fitting position for a field is searched.
 const MAX_DEPTH: usize = 5;
-/// Objects whose members are taken out of them where the version has no such object.
+/// Names of objects whose members belong one level higher in versions that do not have such an object.
 const WRAPPERS: [&str; 3] = ["exactly", "basic", "spec"];
 /// Fields that fixes can move to another object. Other names are too common to be unambiguous.
 const MOVABLE: [&str; 18] = [
@@ -48,7 +48,7 @@ pub(super) struct UnknownField<'d, 'p> {
     pub(super) at: &'p Path<'p>,
 }
 
-/// The fix for an unknown field; `None` if there is not exactly one way to mend it.
+/// Returns the fix for an unknown field; `None` if there is not exactly one way to correct it.
 pub(super) fn for_field(unknown: UnknownField<'_, '_>, schema: Schema) -> Option<Fix> {
     let UnknownField { object, key, value, .. } = unknown;
     let is_large = object.members().nth(MAX_MEMBERS).is_some();

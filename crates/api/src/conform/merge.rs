@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use super::super::schema::{Field, StructTy, Ty, Unlisted};
+use super::super::schema::{StructTy, Ty, Unlisted};
 use super::Schema;
 use tollgate_document::doc::{Builder, Doc, Items, Span, Value, ValueKind};
 
@@ -18,7 +18,8 @@ pub(super) fn merged_copy(value: Value<'_>, schema: Schema) -> Doc<'_> {
     out.finish()
 }
 
-/// Writes what is left after decoding `values` one after another into one struct.
+/// Writes the struct that results from decoding `values` into it one after the other, as Go does for duplicate
+/// keys.
 fn write_struct(out: &mut Builder<'_>, ty: &'static StructTy, values: &[Value<'_>], schema: Schema) {
     let span = values.last().map_or(Span::default(), |value| value.span());
     out.open(ValueKind::Object, span);
@@ -30,7 +31,7 @@ fn write_struct(out: &mut Builder<'_>, ty: &'static StructTy, values: &[Value<'_
             named.inspect(|(key, _)| last = Some(*key)).map(|(_, value)| value).collect();
         if let Some(key) = last {
             out.copy(key);
-            write_field(out, field, &given, schema);
+            write_merged(out, &field.ty, field.pointer, &given, schema);
         }
     }
     if ty.unlisted != Unlisted::Dropped {
@@ -43,7 +44,7 @@ fn write_struct(out: &mut Builder<'_>, ty: &'static StructTy, values: &[Value<'_
 fn copy_unknown(out: &mut Builder<'_>, ty: &'static StructTy, values: &[Value<'_>], schema: Schema) {
     let unknown = |key: &str| ty.field(key, schema.fields).is_none();
     let members = values.iter().flat_map(|value| value.members()).filter(|(key, _)| unknown(key.text()));
-    each_last(members, |key, member| {
+    for_last_of_each_key(members, |key, member| {
         out.copy(key);
         out.copy(member);
     });
@@ -51,7 +52,7 @@ fn copy_unknown(out: &mut Builder<'_>, ty: &'static StructTy, values: &[Value<'_
 
 /// Calls `write` with the last member of each name, in the order of the document. Only names are remembered:
 /// there may be a million members.
-fn each_last<'d>(
+fn for_last_of_each_key<'d>(
     members: impl Iterator<Item = (Value<'d>, Value<'d>)> + Clone,
     mut write: impl FnMut(Value<'d>, Value<'d>),
 ) {
@@ -61,11 +62,6 @@ fn each_last<'d>(
             write(key, member);
         }
     }
-}
-
-/// Writes what is left after decoding `given` one after another into one field.
-fn write_field(out: &mut Builder<'_>, field: &'static Field, given: &[Value<'_>], schema: Schema) {
-    write_merged(out, &field.ty, field.pointer, given, schema);
 }
 
 /// Writes the result of decoding the values `given`, one after the other, into the same field of type `ty`.
@@ -103,7 +99,7 @@ fn write_merged(out: &mut Builder<'_>, ty: &'static Ty, pointer: bool, given: &[
         }
         Ty::Map { value: inner, .. } => {
             out.open(ValueKind::Object, last.span());
-            each_last(live.iter().flat_map(|map| map.members()), |key, member| {
+            for_last_of_each_key(live.iter().flat_map(|map| map.members()), |key, member| {
                 out.copy(key);
                 write_merged(out, inner, false, &[member], schema);
             });

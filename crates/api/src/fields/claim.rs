@@ -34,7 +34,7 @@ pub(super) const FIRST_AVAILABLE: Field = f!("firstAvailable", Ty::List(&Ty::Str
 /// DeviceRequest, printed whole when duplicate.
 pub static REQUEST: StructTy =
     api("DeviceRequest", &[a!("name", Ty::Str), p!("exactly", Ty::Struct(&EXACT)), FIRST_AVAILABLE]);
-/// DeviceRequest before v1beta2.
+/// Fields of DeviceRequest in versions before v1beta2, which have no `exactly`.
 pub static REQUEST_FLAT: StructTy = api(
     "DeviceRequest",
     &[

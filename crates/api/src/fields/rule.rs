@@ -20,7 +20,8 @@ pub static CLASS_SPEC: StructTy = api(
 pub(super) static CLASS: StructTy =
     api("DeviceClass", &[API_VERSION, KIND, META, f!("spec", Ty::Struct(&CLASS_SPEC))]);
 
-/// Selection by class and CEL shipped in 1.33 and 1.34 and is part of draft r2.
+/// DeviceTaintRules can select devices by device class and CEL expression in Kubernetes 1.33 and 1.34, and in the
+/// second draft of KEP-5055 (profile `kep-5055-r2`).
 pub(super) const BY_CLASS: Availability = Availability::between(33, 34).or(DRAFT_R2);
 /// DeviceTaintSelector, whose list is compared on updates.
 pub static TAINT_SELECTOR: StructTy = api(

@@ -28,13 +28,14 @@ pub(super) static TOLERATION: StructTy = api(
         p!("tolerationSeconds", Ty::Int),
     ],
 );
-/// Taints of a device. Draft r2 has them in slices of their own: "this struct no longer contains taints".
+/// Field `taints` of a device. Not in the second draft of KEP-5055, which has taints in slices of their own: "this
+/// struct no longer contains taints".
 pub(super) const DEVICE_TAINTS: Field = f!(
     "taints",
     Ty::List(&Ty::Struct(&TAINT)),
     Availability::ALWAYS.except(Availability::DRAFT_R2_ALONE.or(DRAFT_R2))
 );
-/// Taints of a ResourceSlicePatch.
+/// Field `taints` of a ResourceSlicePatch.
 pub(super) const TAINTS: Field = f!("taints", Ty::List(&Ty::Struct(&TAINT)));
 pub(super) const TOLERATIONS: Field = f!("tolerations", Ty::List(&Ty::Struct(&TOLERATION)));
 

@@ -135,7 +135,7 @@ impl Gates {
     }
 }
 
-/// The value of `--feature-gates`.
+/// The feature gates that the user specified with `--feature-gates`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum GateChoice {
     /// The gates that a server has on by default.
@@ -323,7 +323,7 @@ impl Profile {
         }
     }
 
-    /// The profile with the chosen gates. Behaviours that a gate switches follow it.
+    /// Returns the profile with the chosen feature gates, and the behaviors that depend on them.
     pub fn with_gates(&self, choice: &GateChoice) -> Result<&'static Profile, String> {
         let mut on = if *choice == GateChoice::All { GateSet::ALL } else { self.default_gates() };
         if let GateChoice::Changed(changed) = choice {

@@ -4,7 +4,7 @@
 
 use super::Availability;
 
-/// API versions, oldest first.
+/// API versions of `resource.k8s.io`, oldest first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Version {
     /// v1alpha1 (cdi.k8s.io)
@@ -51,7 +51,7 @@ impl Version {
     }
 }
 
-/// Kinds that Tollgate checks.
+/// Kinds of objects that Tollgate checks.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum ApiKind {
     /// ResourceSlice
@@ -101,13 +101,13 @@ pub const FORMER_KINDS: &[(&str, &str)] = &[
 pub const CLASSIC_VERSIONS: &[(&str, &str)] = &[("v1alpha1", "1.26"), ("v1alpha2", "1.30")];
 
 /// Name, resource and group of a kind.
-type Names = (&'static str, &'static str, &'static str);
+type KindNames = (&'static str, &'static str, &'static str);
 
 const DRA: &str = "resource.k8s.io";
 const CLASSIC: &str = "cdi.k8s.io";
 
 impl ApiKind {
-    /// All kinds.
+    /// All kinds of objects that Tollgate checks.
     pub const ALL: [ApiKind; 16] = [
         ApiKind::ResourceSlice,
         ApiKind::ResourceClaim,
@@ -128,7 +128,7 @@ impl ApiKind {
     ];
 
     /// The kind's name, its resource and its group.
-    fn names(self) -> Names {
+    fn names(self) -> KindNames {
         match self {
             ApiKind::ResourceSlice => ("ResourceSlice", "resourceslices", DRA),
             ApiKind::ResourceClaim => ("ResourceClaim", "resourceclaims", DRA),
@@ -191,7 +191,7 @@ impl ApiKind {
         }
     }
 
-    /// True if only a design document has the kind: no API server has ever checked such an object.
+    /// True if the kind exists only in a design document, so that no API server has ever checked such an object.
     pub fn is_of_drafts(self) -> bool {
         self.group() == CLASSIC || self == ApiKind::ResourceSlicePatch
     }

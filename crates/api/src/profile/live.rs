@@ -136,7 +136,7 @@ fn gate_setting(gate: Gate, is_on: bool) -> String {
     format!("{}={is_on}", gate.name())
 }
 
-/// The profiles that were made so far.
+/// The profiles that were made for running servers and feature gates, so that each exists only once.
 static INTERNED_PROFILES: Mutex<Vec<&'static Profile>> = Mutex::new(Vec::new());
 
 #[cfg(test)]

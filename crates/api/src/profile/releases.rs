@@ -21,7 +21,7 @@ pub const ALL: &[&Profile] =
 pub(super) const EARLIER_PATCHES: &[EarlierPatches] =
     &[EarlierPatches { of: &V1_37, last: 0, profile: &V1_37_0 }];
 
-/// Patch releases of one release that have a profile of their own.
+/// Patch releases that behave differently from later patches of the same release, and their profile.
 #[derive(Debug)]
 pub(super) struct EarlierPatches {
     /// The newest patch of the release.
@@ -31,7 +31,7 @@ pub(super) struct EarlierPatches {
     pub(super) profile: &'static Profile,
 }
 
-/// The default profile.
+/// The profile that is used if none is selected.
 pub const DEFAULT: &Profile = &KEP_5055;
 
 const V1_33: Profile = Profile {
@@ -252,7 +252,7 @@ const V1_37_0: Profile = Profile {
 /// The release whose behavior applies to drafts where they do not specify it.
 const NEWEST: Profile = V1_37;
 
-/// Every (version, kind) of every release.
+/// Every kind and version that some release serves.
 const RELEASED: &[(super::ApiKind, &[super::Version])] = &[
     (ResourceSlice, &[V1alpha3, V1beta1, V1beta2, V1]),
     (ResourceClaim, &[V1alpha3, V1beta1, V1beta2, V1]),
@@ -272,7 +272,7 @@ const EVERYTHING: &[(super::ApiKind, &[super::Version])] = &[
 ];
 
 /// The served kinds of draft r1, which has patches instead of rules.
-const WITHOUT_RULES: &[(super::ApiKind, &[super::Version])] = &[
+const SERVED_WITHOUT_RULES: &[(super::ApiKind, &[super::Version])] = &[
     (ResourceSlice, &[V1alpha3, V1beta1, V1beta2, V1]),
     (ResourceClaim, &[V1alpha3, V1beta1, V1beta2, V1]),
     (ResourceClaimTemplate, &[V1alpha3, V1beta1, V1beta2, V1]),
@@ -286,7 +286,7 @@ const KEP_5055_R1: Profile = Profile {
     about: "draft r1 of KEP-5055: taints in ResourceSlicePatch and up to 8 taints per device, without the effect None",
     is_release: false,
     fields: NEWEST.fields.or(Availability::DRAFT_R1),
-    serves: WITHOUT_RULES,
+    serves: SERVED_WITHOUT_RULES,
     limits: Limits { taints_per_device: 8, tainted_devices: NEWEST.limits.devices, ..NEWEST.limits },
     documented: Documented { patch_taints: Some(16), ..NEWEST.documented },
     effects: &["NoExecute", "NoSchedule"],

@@ -48,7 +48,7 @@ pub struct Semantics {
     pub features: Features,
 }
 
-/// The values that a `distinctAttribute` constraint remembers.
+/// The values with which a `distinctAttribute` constraint compares the next device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DistinctMemory {
     /// The last value of each request, and no value after a device of that request was released.
@@ -80,7 +80,7 @@ pub struct Features {
 }
 
 impl Features {
-    /// All features enabled.
+    /// All optional features of the allocator enabled.
     pub const ALL: Features = Features {
         admin_access: true,
         prioritized_list: true,
@@ -113,7 +113,7 @@ impl Features {
 }
 
 impl Semantics {
-    /// Kubernetes 1.33.
+    /// Behaviors of the scheduler's allocator in Kubernetes 1.33.
     pub const V1_33: Semantics = Semantics {
         features: Features {
             binding_conditions: false,
@@ -124,7 +124,7 @@ impl Semantics {
         ..Semantics::V1_34
     };
 
-    /// Kubernetes 1.34.
+    /// Behaviors of the scheduler's allocator in Kubernetes 1.34.
     pub const V1_34: Semantics =
         Semantics { counter_slices_reach_every_node: false, slices_stand_alone: true, ..Semantics::V1_35 };
 
@@ -132,7 +132,7 @@ impl Semantics {
     /// orders.
     pub const V1_35: Semantics = Semantics::V1_36;
 
-    /// Kubernetes 1.36 (seen in 1.36.4).
+    /// Behaviors of the scheduler's allocator in Kubernetes 1.36 (seen in 1.36.4).
     pub const V1_36: Semantics = Semantics {
         counter_slices_reach_every_node: true,
         slices_stand_alone: false,
@@ -151,7 +151,7 @@ impl Semantics {
         features: Features::ALL,
     };
 
-    /// Kubernetes 1.37.0 (seen in 1.37.0-rc.1).
+    /// Behaviors of the scheduler's allocator in Kubernetes 1.37.0 (seen in 1.37.0-rc.1).
     pub const V1_37_0: Semantics = Semantics {
         counter_slices_reach_every_node: false,
         distinct_memory: DistinctMemory::All,
@@ -168,7 +168,7 @@ impl Semantics {
         ..Semantics::V1_36
     };
 
-    /// Kubernetes 1.37 after 1.37.0 (kubernetes/kubernetes#141998).
+    /// Behaviors of the scheduler's allocator in Kubernetes 1.37 after 1.37.0 (kubernetes/kubernetes#141998).
     pub const V1_37: Semantics = Semantics { rule_without_selector_taints_all: false, ..Semantics::V1_37_0 };
 
     /// The behaviours with these gates on.

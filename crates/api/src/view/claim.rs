@@ -50,7 +50,8 @@ view! {
 const EXACTLY: Name = Name::of("exactly");
 
 impl<'d> Request<'d> {
-    /// The exact request, wherever the version keeps it; `None` if there is none.
+    /// Returns the exact request: the member `exactly`, or the request itself in versions without it. `None` if
+    /// there is none.
     // upstream v1.36 v1beta1/conversion.go: `exactly` is built if any of its fields is set.
     pub fn exactly(self, version: Version) -> Option<RequestBody<'d>> {
         if !version.is_flat() {
@@ -69,7 +70,7 @@ impl<'d> Request<'d> {
         any.then_some(body)
     }
 
-    /// The path of [`Request::exactly`], given the request's own.
+    /// Returns the path of [`Request::exactly`]; `at` is the path of the request.
     pub fn exactly_at<'p>(at: &'p Path<'p>, version: Version) -> Path<'p> {
         at.then(if version.is_flat() { Segment::HubField("exactly") } else { Segment::Field("exactly") })
     }
@@ -95,7 +96,7 @@ view! {
 }
 
 impl<'d> SubRequest<'d> {
-    /// The fields that it has in common with an exact request.
+    /// Returns the fields that a sub-request has in common with an exact request.
     pub fn body(self) -> RequestBody<'d> {
         RequestBody(self.0)
     }

@@ -6,7 +6,7 @@
 use super::View;
 use tollgate_document::doc::{Value, ValueKind};
 
-/// A list of views.
+/// A list whose items are read as typed views.
 #[derive(Clone, Copy, Debug)]
 pub struct List<'d, T> {
     value: Value<'d>,
@@ -21,7 +21,7 @@ impl<T> List<'_, T> {
 }
 
 impl<'d, T: View<'d>> List<'d, T> {
-    /// The list a value holds.
+    /// Returns the items of a JSON value as a list of views.
     pub fn of(value: Value<'d>) -> Self {
         List { value, item: std::marker::PhantomData }
     }
@@ -52,7 +52,7 @@ impl<'d, T: View<'d>> List<'d, T> {
     }
 }
 
-/// A map of views.
+/// A map whose values are read as typed views.
 #[derive(Clone, Copy, Debug)]
 pub struct Map<'d, T> {
     value: Value<'d>,
@@ -60,7 +60,7 @@ pub struct Map<'d, T> {
 }
 
 impl<'d, T: View<'d>> Map<'d, T> {
-    /// The map a value holds.
+    /// Returns the members of a JSON value as a map of views.
     pub fn of(value: Value<'d>) -> Self {
         Map { value, item: std::marker::PhantomData }
     }

@@ -46,7 +46,7 @@ impl<'d> Device<'d> {
         DeviceBody(if version.is_flat() { self.0.get("basic") } else { self.0 })
     }
 
-    /// The path of [`Device::body`], given the device's own.
+    /// Returns the path of [`Device::body`]; `at` is the path of the device.
     pub fn body_at<'p>(at: &'p Path<'p>, version: Version) -> Path<'p> {
         if version.is_flat() { at.then(Segment::WireField("basic")) } else { *at }
     }
@@ -147,13 +147,13 @@ view! {
 }
 
 impl<'d> SliceTaint<'d> {
-    /// The taint, wherever it was written.
+    /// Returns the taint of an entry: its member `taint`, or the entry itself if the taint is inlined.
     pub fn taint(self) -> Taint<'d> {
         let nested = self.0.get("taint");
         Taint::of(if nested.is_null() { self.0 } else { nested })
     }
 
-    /// The path of [`SliceTaint::taint`], given the entry's own.
+    /// Returns the path of [`SliceTaint::taint`]; `at` is the path of the entry.
     pub fn taint_at<'p>(self, at: &'p Path<'p>) -> Path<'p> {
         if self.0.get("taint").is_null() { *at } else { at.field("taint") }
     }

@@ -1,84 +1,24 @@
 //! Taints, tolerations and DeviceTaintRule: the same in every version.
 
-use super::{ObjectMeta, RuleStatus, Selector, View, view};
-use tollgate_document::doc::{FieldSlots, Name, Value, ValueKind};
-use tollgate_formats::gotime;
-
-/// A DeviceTaint. Its fields are found in one pass, because every rule reads most of them and a slice can
-/// contain a thousand taints.
-#[derive(Clone, Copy, Debug)]
-pub struct Taint<'d> {
-    value: Value<'d>,
-    fields: FieldSlots<4>,
-}
-
-const FIELDS: [Name; 4] = [Name::of("key"), Name::of("value"), Name::of("effect"), Name::of("timeAdded")];
-
-impl<'d> View<'d> for Taint<'d> {
-    fn of(value: Value<'d>) -> Self {
-        Taint { value, fields: value.find_fields(FIELDS) }
-    }
-
-    fn json(self) -> Value<'d> {
-        self.value
-    }
-}
-
-impl<'d> Taint<'d> {
-    /// The value of the field with that index in [`FIELDS`]; absent if there is none.
-    fn field(self, index: usize) -> Value<'d> {
-        self.value.field_at(self.fields, index)
-    }
-
-    pub fn key(self) -> &'d str {
-        self.field(0).str()
-    }
-
-    pub fn value(self) -> &'d str {
-        self.field(1).str()
-    }
-
-    pub fn effect(self) -> &'d str {
-        self.field(2).str()
-    }
-
-    pub fn time_added(self) -> Option<gotime::Timestamp> {
-        let time = self.written_time();
-        (time.kind() == ValueKind::String).then(|| gotime::parse(time.text()).ok()).flatten()
-    }
-
-    /// `timeAdded`, as it was written
-    pub fn written_time(self) -> Value<'d> {
-        self.field(3)
-    }
-
-    /// True if it has fields other than key, value, effect and timeAdded, such as the three of draft r2 below.
-    pub fn has_more(self) -> bool {
-        self.fields.others
-    }
-
-    /// `description` (draft r2)
-    pub fn description(self) -> &'d str {
-        self.value.field(const { Name::of("description") }).str()
-    }
-
-    /// `data` (draft r2)
-    pub fn data(self) -> Value<'d> {
-        self.value.field(const { Name::of("data") })
-    }
-
-    /// `evictionsPerSecond` (draft r2)
-    pub fn evictions_per_second(self) -> Option<i64> {
-        self.value.field(const { Name::of("evictionsPerSecond") }).int()
-    }
-
-    /// Key, value and effect as written, which identify the taint.
-    pub fn written(self) -> [Value<'d>; 3] {
-        [self.field(0), self.field(1), self.field(2)]
-    }
-}
+use super::{ObjectMeta, RuleStatus, Selector, view};
 
 view! {
+    /// DeviceTaint.
+    Taint {
+        key: str = "key",
+        value: str = "value",
+        effect: str = "effect",
+        time_added: time = "timeAdded",
+        /// `timeAdded`, as it was written
+        written_time: raw = "timeAdded",
+        /// `description` (draft r2)
+        description: str = "description",
+        /// `data` (draft r2)
+        data: raw = "data",
+        /// `evictionsPerSecond` (draft r2)
+        evictions_per_second: opt_int = "evictionsPerSecond",
+    }
+
     /// DeviceToleration.
     Toleration {
         key: str = "key",

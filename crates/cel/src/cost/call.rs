@@ -5,7 +5,7 @@
 
 use super::path::{ITEMS, Path, VALUES};
 use super::{Estimator, set_known};
-use crate::overload::{Decl, Overload, Style};
+use crate::overload::{CallStyle, Decl, Overload};
 use crate::size::{PER_CHARACTER, PER_PATTERN_CHARACTER, Size};
 use crate::tree::NodeId;
 
@@ -81,7 +81,7 @@ impl<'t> Estimator<'t> {
             operands.push(self.operand(*arg));
         }
         // `sets.contains(…)` is spelled like a member call and is none.
-        let is_member = overloads.first().is_some_and(|overload| overload.style == Style::Member);
+        let is_member = overloads.first().is_some_and(|overload| overload.style == CallStyle::Member);
         let mut total = 0;
         let target = target.filter(|_| is_member).map(|target| {
             total = self.cost(target);

@@ -12,15 +12,16 @@ use crate::types::{self, Type};
 const AUTHORIZER_CHECK: u64 = 350_000;
 /// The longest pattern behind a named format, as a pattern's cost. `MaxNameFormatRegexSize`
 const FORMAT_PATTERN: f64 = 128.0 * PER_PATTERN_CHARACTER;
-/// Value of `MaxFormatSize`.
+/// Maximum length of the name of a format, as in upstream's `MaxFormatSize`.
 const MAX_FORMAT: u64 = 64;
 /// Bytes of the longest address.
-const ADDRESS: Size = Size { min: 4, max: 16 };
-/// `ResourceSliceMaxAttributeValuesPerDevice`, the longest list that `includes` reads.
+const ADDRESS_SIZE: Size = Size { min: 4, max: 16 };
+/// Maximum number of items that `includes` reads, upstream's `ResourceSliceMaxAttributeValuesPerDevice`.
 const MAX_ATTRIBUTE_VALUES: u64 = 48;
 
 impl Estimator<'_> {
-    /// Kubernetes' estimate for a call, without arguments; `None` if it uses cel-go's.
+    /// Returns the estimate of Kubernetes for a call, without its arguments; `None` if cel-go's own estimate
+    /// applies.
     pub(super) fn kubernetes_estimate(&self, call: &Call<'_, '_>) -> Option<Estimate> {
         let estimate = match (call.function, call.target, call.args) {
             ("check", ..) => Estimate::of(AUTHORIZER_CHECK),
@@ -61,7 +62,7 @@ impl Estimator<'_> {
                 Estimate::of(address_comparison_cost().saturating_add(address_parsing_cost(call, other)))
             }
             ("containsCIDR", Some(_), [other]) => {
-                let masked = ADDRESS.cost(PER_CHARACTER) + 1;
+                let masked = ADDRESS_SIZE.cost(PER_CHARACTER) + 1;
                 Estimate::of(
                     (address_comparison_cost() + masked).saturating_add(address_parsing_cost(call, other)),
                 )
@@ -135,7 +136,7 @@ fn is_library_type(name: &str) -> bool {
 
 /// The cost of comparing two addresses.
 fn address_comparison_cost() -> u64 {
-    ADDRESS.plus(ADDRESS).cost(PER_CHARACTER)
+    ADDRESS_SIZE.plus(ADDRESS_SIZE).cost(PER_CHARACTER)
 }
 
 /// The cost of parsing the argument if the overload takes it as a string; 0 if it is an address.

@@ -6,7 +6,7 @@ use crate::overload::Decl;
 use crate::size::Size;
 use crate::tree::{ExprKind, Literal, NodeId};
 
-/// Cost of a call that creates a list: one for the call, ten for the list.
+/// Cost of a call that creates a list, in cel-go's units: one for the call, ten for the list.
 const ALLOCATED_LIST: u64 = 11;
 
 impl Estimator<'_> {

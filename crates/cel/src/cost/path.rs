@@ -17,13 +17,15 @@ pub(super) const VALUES: &str = "@values";
 pub(super) const KEYS: &str = "@keys";
 pub(super) const INDICES: &str = "@indices";
 
-/// Value of `ResourceSliceMaxAttributesAndCapacitiesPerDevice`.
+/// Maximum number of attributes and capacities of a device, upstream's
+/// `ResourceSliceMaxAttributesAndCapacitiesPerDevice`.
 const MAX_ENTRIES: u64 = 32;
-/// `DeviceMaxDomainLength` and `DriverNameMaxLength`
+/// Maximum length of the domain of an attribute and of a driver name, upstream's `DeviceMaxDomainLength` and
+/// `DriverNameMaxLength`.
 const MAX_DOMAIN: u64 = 63;
-/// Value of `DeviceMaxIDLength`.
+/// Maximum length of an attribute name without its domain, upstream's `DeviceMaxIDLength`.
 const MAX_ID: u64 = 32;
-/// Value of `DeviceAttributeMaxValueLength`.
+/// Maximum length of a string attribute, upstream's `DeviceAttributeMaxValueLength`.
 const MAX_VALUE: u64 = 64;
 
 /// A path in the device: the first `len` of `steps`. `capacity` is that of Go's slice, which determines when
@@ -60,26 +62,26 @@ impl<'t> Path<'t> {
 
     /// The size of the value at the path; `None` if the path does not lead into a device.
     pub(super) fn size(&self) -> Option<Size> {
-        self.place(None).map(Place::size)
+        self.place(None).map(DevicePart::size)
     }
 
     /// The size of each item of the list or map at the path; `None` if the path does not lead into a device.
     pub(super) fn item_size(&self) -> Option<Size> {
-        self.place(Some(ITEMS)).map(Place::size)
+        self.place(Some(ITEMS)).map(DevicePart::size)
     }
 
     /// The part of a device that the path, with one more step if given, leads to; `None` if it leads to none.
-    fn place(&self, more: Option<&str>) -> Option<Place> {
+    fn place(&self, more: Option<&str>) -> Option<DevicePart> {
         let steps = self.steps.borrow();
         let (variable, rest) = steps.get(..self.len)?.split_first()?;
-        let start = (*variable == "device").then_some(Place::Device)?;
-        rest.iter().copied().chain(more).try_fold(start, Place::step)
+        let start = (*variable == "device").then_some(DevicePart::Device)?;
+        rest.iter().copied().chain(more).try_fold(start, DevicePart::step)
     }
 }
 
 /// The parts of a device whose sizes are declared.
 #[derive(Clone, Copy)]
-enum Place {
+enum DevicePart {
     Device,
     Driver,
     Flag,
@@ -93,21 +95,23 @@ enum Place {
     Id,
 }
 
-impl Place {
+impl DevicePart {
     /// The part of the device that one step leads to; `None` if it does not exist.
-    fn step(self, step: &str) -> Option<Place> {
+    fn step(self, step: &str) -> Option<DevicePart> {
         match (self, step) {
-            (Place::AttributesByDomain, ITEMS | VALUES) => Some(Place::Attributes),
-            (Place::Attributes | Place::Capacities, KEYS) => Some(Place::Id),
+            (DevicePart::AttributesByDomain, ITEMS | VALUES) => Some(DevicePart::Attributes),
+            (DevicePart::Attributes | DevicePart::Capacities, KEYS) => Some(DevicePart::Id),
             // Whatever the name: every attribute is as large as any other.
-            (Place::Attributes, _) => Some(Place::Attribute),
-            (Place::CapacitiesByDomain, ITEMS | VALUES) => Some(Place::Capacities),
-            (Place::Capacities, ITEMS | VALUES) => Some(Place::Capacity),
-            (Place::AttributesByDomain | Place::CapacitiesByDomain, KEYS) => Some(Place::Domain),
-            (Place::Device, "driver") => Some(Place::Driver),
-            (Place::Device, "attributes") => Some(Place::AttributesByDomain),
-            (Place::Device, "capacity") => Some(Place::CapacitiesByDomain),
-            (Place::Device, "allowMultipleAllocations") => Some(Place::Flag),
+            (DevicePart::Attributes, _) => Some(DevicePart::Attribute),
+            (DevicePart::CapacitiesByDomain, ITEMS | VALUES) => Some(DevicePart::Capacities),
+            (DevicePart::Capacities, ITEMS | VALUES) => Some(DevicePart::Capacity),
+            (DevicePart::AttributesByDomain | DevicePart::CapacitiesByDomain, KEYS) => {
+                Some(DevicePart::Domain)
+            }
+            (DevicePart::Device, "driver") => Some(DevicePart::Driver),
+            (DevicePart::Device, "attributes") => Some(DevicePart::AttributesByDomain),
+            (DevicePart::Device, "capacity") => Some(DevicePart::CapacitiesByDomain),
+            (DevicePart::Device, "allowMultipleAllocations") => Some(DevicePart::Flag),
             _ => None,
         }
     }
@@ -116,14 +120,15 @@ impl Place {
     fn size(self) -> Size {
         Size::up_to(match self {
             // Declared without a size, which reads as none.
-            Place::Device | Place::Capacity => 0,
-            Place::Flag => 1,
-            Place::Driver | Place::Domain => MAX_DOMAIN,
-            Place::AttributesByDomain | Place::Attributes | Place::CapacitiesByDomain | Place::Capacities => {
-                MAX_ENTRIES
-            }
-            Place::Attribute => MAX_VALUE,
-            Place::Id => MAX_ID,
+            DevicePart::Device | DevicePart::Capacity => 0,
+            DevicePart::Flag => 1,
+            DevicePart::Driver | DevicePart::Domain => MAX_DOMAIN,
+            DevicePart::AttributesByDomain
+            | DevicePart::Attributes
+            | DevicePart::CapacitiesByDomain
+            | DevicePart::Capacities => MAX_ENTRIES,
+            DevicePart::Attribute => MAX_VALUE,
+            DevicePart::Id => MAX_ID,
         })
     }
 }

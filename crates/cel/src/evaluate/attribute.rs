@@ -2,22 +2,22 @@
 //!
 //! cel-go `interpreter/attributes.go`
 
-use super::plan::{AttributeId, Base, Qualifier, QualifierKey};
+use super::plan::{AttributeBase, AttributeId, Qualifier, QualifierKey};
 use super::run::Run;
 use super::value::{Evaluated, Failure, Value, error, no_such_overload};
 use super::{compare, library};
 
 /// The value that a qualifier selects, or `None` if it does not exist.
-type Found = Result<Option<Value>, Failure>;
+type QualifiedValue = Result<Option<Value>, Failure>;
 
 impl Run<'_> {
     pub(super) fn resolve(&mut self, id: AttributeId) -> Evaluated {
         let plan = self.plan;
         let Some(attribute) = plan.attribute(id) else { return no_such_overload() };
         let value = match &attribute.base {
-            Base::Variable { name, is_global } => self.variable(name, *is_global)?,
-            Base::Step(step) => self.eval(*step)?,
-            Base::Conditional { condition, truthy, falsy } => {
+            AttributeBase::Variable { name, is_global } => self.variable(name, *is_global)?,
+            AttributeBase::Step(step) => self.eval(*step)?,
+            AttributeBase::Conditional { condition, truthy, falsy } => {
                 return match self.eval(*condition)? {
                     Value::Bool(true) => self.resolve(*truthy),
                     Value::Bool(false) => self.resolve(*falsy),
@@ -65,7 +65,7 @@ impl Run<'_> {
     }
 
     /// Applies a qualifier, and returns `None` instead of an error if the value does not exist.
-    fn qualify_if_present(&mut self, value: &Value, qualifier: &Qualifier) -> Found {
+    fn qualify_if_present(&mut self, value: &Value, qualifier: &Qualifier) -> QualifiedValue {
         let key = self.key(qualifier)?;
         let found = look_up(value, &key)?;
         if found.is_some() {
@@ -96,7 +96,7 @@ impl Run<'_> {
     }
 }
 
-fn look_up(value: &Value, key: &Value) -> Found {
+fn look_up(value: &Value, key: &Value) -> QualifiedValue {
     match value {
         Value::Map(map) => map.find(key),
         Value::List(list) => Ok(usize::try_from(index(key)?).ok().and_then(|index| list.get(index))),

@@ -32,7 +32,7 @@ impl Planner<'_> {
         {
             return self.add(id, kind);
         }
-        let (guard, stops_early) = self.guard(name, overload);
+        let (guard, stops_early) = self.argument_guard(name, overload);
         if let ([arg], true) = (args.as_slice(), fold::is_conversion(name))
             && let Some(constant) = self.constant_of(*arg).cloned()
         {
@@ -50,7 +50,7 @@ impl Planner<'_> {
     }
 
     /// The check of a function's arguments, and whether it is called with all of them at once.
-    fn guard(&self, name: &'static str, overload: Option<&'static Overload>) -> (Guard, bool) {
+    fn argument_guard(&self, name: &'static str, overload: Option<&'static Overload>) -> (Guard, bool) {
         if let Some(guard) = library::operand_guard(name) {
             return (guard, false);
         }

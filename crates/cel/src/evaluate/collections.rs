@@ -109,7 +109,7 @@ impl List {
     }
 }
 
-/// A map key.
+/// A map key, in the order in which maps are sorted.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Key {
     Bool(bool),
@@ -158,7 +158,7 @@ impl Key {
     }
 }
 
-/// How a map handles missing keys.
+/// How a map looks up keys, and what it returns for missing ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// Numbers of different types are the same key if they are equal.
@@ -212,7 +212,7 @@ impl Map {
     }
 
     /// The value of an existing key.
-    pub(super) fn own(&self, key: &Value) -> Result<Option<Value>, Failure> {
+    pub(super) fn own_value(&self, key: &Value) -> Result<Option<Value>, Failure> {
         if self.len() == 0 || (self.kind != Kind::Values && key.as_str().is_none()) {
             return Ok(None);
         }
@@ -222,7 +222,7 @@ impl Map {
 
     /// The value that indexing the map returns.
     pub(super) fn find(&self, key: &Value) -> Result<Option<Value>, Failure> {
-        let own = self.own(key)?;
+        let own = self.own_value(key)?;
         let is_found = own.is_some() || self.kind != Kind::Domains;
         Ok(if is_found { own } else { Some(Value::Map(Arc::new(Map::of(Pairs::new(), Kind::Names)))) })
     }

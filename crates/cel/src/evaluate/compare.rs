@@ -12,13 +12,13 @@ use super::collections::{List, Map};
 use super::value::{Failure, Value, cost_limit_exceeded, error, no_such_overload};
 use crate::number::{double_of_int, double_of_uint, int_of_double, uint_of_double};
 
-/// Remaining steps for comparisons in one evaluation.
+/// Remaining steps for comparisons in one evaluation, so that nested values cannot stall it.
 #[derive(Debug)]
-pub(super) struct Work(Cell<u32>);
+pub(super) struct ComparisonBudget(Cell<u32>);
 
-impl Work {
-    pub(super) fn new() -> Work {
-        Work(Cell::new(10_000_000))
+impl ComparisonBudget {
+    pub(super) fn new() -> ComparisonBudget {
+        ComparisonBudget(Cell::new(10_000_000))
     }
 
     pub(super) fn spend(&self) -> Result<(), Failure> {
@@ -29,7 +29,7 @@ impl Work {
 }
 
 /// Implements `==`. An error is an error of the language.
-pub(super) fn equal(left: &Value, right: &Value, work: &Work) -> Result<bool, Failure> {
+pub(super) fn equal(left: &Value, right: &Value, work: &ComparisonBudget) -> Result<bool, Failure> {
     match (left, right) {
         (Value::Null, Value::Null) => Ok(true),
         (Value::Null, _) | (_, Value::Null) => Ok(false),
@@ -38,14 +38,14 @@ pub(super) fn equal(left: &Value, right: &Value, work: &Work) -> Result<bool, Fa
 }
 
 /// True if the values are equal; false if they cannot be compared.
-pub(super) fn is_equal(left: &Value, right: &Value, work: &Work) -> Result<bool, Failure> {
+pub(super) fn is_equal(left: &Value, right: &Value, work: &ComparisonBudget) -> Result<bool, Failure> {
     match equal_non_null(left, right, work) {
         Err(Failure::Error(_)) => Ok(false),
         answer => answer,
     }
 }
 
-fn equal_non_null(left: &Value, right: &Value, work: &Work) -> Result<bool, Failure> {
+fn equal_non_null(left: &Value, right: &Value, work: &ComparisonBudget) -> Result<bool, Failure> {
     work.spend()?;
     Ok(match (left, right) {
         (Value::Null, Value::Null) => true,
@@ -82,7 +82,7 @@ fn equal_non_null(left: &Value, right: &Value, work: &Work) -> Result<bool, Fail
     })
 }
 
-fn equal_lists(left: &List, right: &List, work: &Work) -> Result<bool, Failure> {
+fn equal_lists(left: &List, right: &List, work: &ComparisonBudget) -> Result<bool, Failure> {
     if left.len() != right.len() {
         return Ok(false);
     }
@@ -102,7 +102,9 @@ fn equal_lists(left: &List, right: &List, work: &Work) -> Result<bool, Failure> 
     }
 }
 
-fn equal_maps(left: &Map, right: &Map, work: &Work) -> Result<bool, Failure> {
+/// True if both maps have the same keys with equal values. As in cel-go, values that cannot be compared do not make
+/// maps different.
+fn equal_maps(left: &Map, right: &Map, work: &ComparisonBudget) -> Result<bool, Failure> {
     if left.len() != right.len() {
         return Ok(false);
     }

@@ -88,7 +88,8 @@ impl Device {
         self.list_attribute.as_deref()
     }
 
-    /// The variable `device`.
+    /// Returns the value of the variable `device`: with new copies of the capacities, or a shared value without
+    /// them.
     pub(super) fn value(&self, needs_capacity: bool) -> Value {
         if needs_capacity { self.variable() } else { self.without_capacity.clone() }
     }

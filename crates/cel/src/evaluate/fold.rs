@@ -18,8 +18,9 @@ use constant::Constant;
 
 pub(crate) use constant::is_conversion;
 
-/// The detail text if the server cannot make a program of the expression; `None` if it can.
-pub(crate) fn failure(tree: &Tree, checked: &Checked, env: CelEnv) -> Option<String> {
+/// Returns the API server's message if it cannot turn the expression into a program, because a constant cannot be
+/// computed; `None` if it can.
+pub(crate) fn program_failure(tree: &Tree, checked: &Checked, env: CelEnv) -> Option<String> {
     let mut planner = Planner { tree, checked, env, evaluated: vec![false; tree.len()] };
     planner.plan(tree.root()).err().map(|problem| format!("program instantiation failed: {problem}"))
 }

@@ -7,13 +7,13 @@
 
 use std::cmp::Ordering;
 
-use super::compare::{self, Work};
+use super::compare::{self, ComparisonBudget};
 use super::library::{self, Context};
 use super::value::{Failure, Value};
 use super::{BEHAVIOUR_V1_37, Behaviour};
 use crate::{POLICY, functions};
 
-/// A text, an integer, or what a function has returned.
+/// A string, an integer, or a value that a library function returned, for another CEL interpreter.
 #[derive(Clone, Debug)]
 pub struct LibraryValue(Value);
 
@@ -26,7 +26,7 @@ pub enum PlainValue<'v> {
     Text(&'v str),
 }
 
-/// Why a call has no result.
+/// The reason why a call of a library function has no result.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum CallError {
     /// The function does not take arguments of these types.
@@ -50,7 +50,8 @@ impl From<i64> for LibraryValue {
 }
 
 impl LibraryValue {
-    /// Calls a function or an operator by its name; the first argument is what a method is called on.
+    /// Calls a library function or an operator by its name. For a method, the first argument is the value that it
+    /// is called on.
     pub fn call(function: &str, arguments: &[LibraryValue]) -> Result<LibraryValue, CallError> {
         let arguments: Vec<Value> = arguments.iter().map(|argument| argument.0.clone()).collect();
         if !functions::overloads(function, POLICY).any(|overload| library::takes(overload, &arguments)) {
@@ -74,14 +75,14 @@ impl LibraryValue {
         }
     }
 
-    /// The name of its type.
+    /// Returns the CEL name of the value's type.
     pub fn type_name(&self) -> &'static str {
         self.0.type_name()
     }
 
     /// True if both are equal; values of different types are not.
     pub fn is_equal(&self, other: &LibraryValue) -> bool {
-        compare::is_equal(&self.0, &other.0, &Work::new()) == Ok(true)
+        compare::is_equal(&self.0, &other.0, &ComparisonBudget::new()) == Ok(true)
     }
 
     /// The order of two values; `None` if they have none.

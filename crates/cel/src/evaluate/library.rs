@@ -23,7 +23,7 @@ pub(super) mod url;
 mod urlparse;
 
 use super::Behaviour;
-use super::compare::{self, Work};
+use super::compare::{self, ComparisonBudget};
 use super::plan::Guard;
 use super::value::{Evaluated, Value, error, no_such_overload};
 use crate::overload::{Decl, Overload};
@@ -31,12 +31,12 @@ use crate::overload::{Decl, Overload};
 /// Settings and limits that library functions can use.
 pub(super) struct Context<'b> {
     pub(super) behaviour: &'b Behaviour,
-    pub(super) work: Work,
+    pub(super) work: ComparisonBudget,
 }
 
 impl<'b> Context<'b> {
     pub(super) fn of(behaviour: &'b Behaviour) -> Context<'b> {
-        Context { behaviour, work: Work::new() }
+        Context { behaviour, work: ComparisonBudget::new() }
     }
 }
 

@@ -10,7 +10,7 @@ use super::plan::LoopStep;
 use super::run::{Run, cancelled};
 use super::value::{Evaluated, Failure, Value, error, no_such_overload, panicked};
 
-/// The variables of a loop.
+/// The values of the variables of a loop during one iteration.
 pub(super) struct Scope<'p> {
     body: &'p LoopStep,
     /// The accumulated value, evaluated on first use.
@@ -23,7 +23,7 @@ pub(super) struct Scope<'p> {
 }
 
 /// Result of one iteration of a loop.
-enum Turn {
+enum LoopTurn {
     GoOn,
     Stop,
 }
@@ -68,7 +68,7 @@ impl<'p> Run<'p> {
             if let Some(scope) = self.scopes.last_mut() {
                 (scope.first, scope.second) = (Some(first), second);
             }
-            if let Turn::Stop = self.turn(body)? {
+            if let LoopTurn::Stop = self.turn(body)? {
                 break;
             }
         }
@@ -79,18 +79,18 @@ impl<'p> Run<'p> {
         self.eval(body.result)
     }
 
-    fn turn(&mut self, body: &'p LoopStep) -> Result<Turn, Failure> {
+    fn turn(&mut self, body: &'p LoopStep) -> Result<LoopTurn, Failure> {
         let condition = self.eval(body.condition);
         cancelled(&condition)?;
         if matches!(condition, Ok(Value::Bool(false))) {
-            return Ok(Turn::Stop);
+            return Ok(LoopTurn::Stop);
         }
         let step = self.eval(body.step);
         cancelled(&step)?;
         if let Some(scope) = self.scopes.last_mut() {
             scope.accumulated = Some(step);
         }
-        Ok(Turn::GoOn)
+        Ok(LoopTurn::GoOn)
     }
 
     /// The value of a variable.

@@ -11,12 +11,12 @@ use crate::tree::NodeId;
 pub(super) struct Meter {
     cost: u64,
     limit: u64,
-    stack: Vec<Remembered>,
+    stack: Vec<RememberedValue>,
     /// For each expression, the positions of its values on the stack.
     places: Vec<Vec<usize>>,
 }
 
-struct Remembered {
+struct RememberedValue {
     id: NodeId,
     /// The value; `None` for an error.
     value: Option<Value>,
@@ -49,7 +49,7 @@ impl Meter {
         if let Some(places) = self.places.get_mut(id.index()) {
             places.push(self.stack.len());
         }
-        self.stack.push(Remembered { id, value: value.cloned() });
+        self.stack.push(RememberedValue { id, value: value.cloned() });
         if self.cost > self.limit { Err(cost_limit_exceeded()) } else { Ok(()) }
     }
 
@@ -70,7 +70,7 @@ impl Meter {
         Some(found)
     }
 
-    fn take(&mut self, id: NodeId) -> Option<Remembered> {
+    fn take(&mut self, id: NodeId) -> Option<RememberedValue> {
         let place = *self.places.get(id.index())?.last()?;
         let mut taken = None;
         while self.stack.len() > place

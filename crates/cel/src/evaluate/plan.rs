@@ -74,7 +74,7 @@ pub(super) struct Call {
     pub(super) pattern: Option<regex::Regex>,
 }
 
-/// The requirement on the arguments of a function.
+/// Which arguments a function accepts when it is called; all others are the error `no such overload`.
 #[derive(Debug)]
 pub(super) enum Guard {
     /// The function checks its arguments itself.
@@ -101,12 +101,12 @@ pub(super) struct LoopStep {
 #[derive(Debug)]
 pub(super) struct Attribute {
     pub(super) id: NodeId,
-    pub(super) base: Base,
+    pub(super) base: AttributeBase,
     pub(super) qualifiers: Vec<Qualifier>,
 }
 
 #[derive(Debug)]
-pub(super) enum Base {
+pub(super) enum AttributeBase {
     Variable {
         name: Arc<str>,
         /// True if the name skips loop variables.
@@ -157,10 +157,11 @@ impl Plan {
     /// True if the expression may read a device's capacity, by name or by using the device as a whole.
     pub(super) fn needs_capacity(&self) -> bool {
         self.attributes.iter().any(|attribute| match (&attribute.base, attribute.qualifiers.first()) {
-            (Base::Variable { name, .. }, Some(Qualifier { key: QualifierKey::Constant(key), .. })) => {
-                **name == *"device" && key.as_str().is_none_or(|key| key == "capacity")
-            }
-            (Base::Variable { name, .. }, _) => **name == *"device",
+            (
+                AttributeBase::Variable { name, .. },
+                Some(Qualifier { key: QualifierKey::Constant(key), .. }),
+            ) => **name == *"device" && key.as_str().is_none_or(|key| key == "capacity"),
+            (AttributeBase::Variable { name, .. }, _) => **name == *"device",
             _ => false,
         })
     }
@@ -168,7 +169,7 @@ impl Plan {
     /// The id that an attribute's value is tracked by: its last qualifier's, if it has any.
     pub(super) fn attribute_node(&self, id: AttributeId) -> Option<NodeId> {
         let attribute = self.attribute(id)?;
-        if let Base::Conditional { truthy, falsy, .. } = attribute.base {
+        if let AttributeBase::Conditional { truthy, falsy, .. } = attribute.base {
             let (truthy, falsy) = (self.attribute_node(truthy)?, self.attribute_node(falsy)?);
             return Some(if truthy == falsy { truthy } else { attribute.id });
         }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::Behaviour;
 use super::collections::{Key, Kind, Map};
 use super::plan::{
-    Attribute, AttributeId, Base, LoopStep, Plan, Qualifier, QualifierKey, Step, StepId, StepKind,
+    Attribute, AttributeBase, AttributeId, LoopStep, Plan, Qualifier, QualifierKey, Step, StepId, StepKind,
 };
 use super::value::Value;
 use crate::check::Checked;
@@ -16,7 +16,7 @@ use crate::names;
 use crate::tree::{ExprKind, Literal, Loop, NodeId, Tree};
 use crate::types::Type;
 
-/// The types that an expression can name.
+/// The types that an expression can name as a value, such as `int`.
 const TYPE_NAMES: [&str; 17] = [
     "bool",
     "int",
@@ -153,17 +153,17 @@ impl Planner<'_> {
             Type::Int if plain == names::NULL_VALUE => self.constant(id, Value::Int(0)),
             _ => {
                 let is_global = plain.len() < name.len() && self.behaviour.env.scoped_names;
-                self.attribute(id, Base::Variable { name: plain.into(), is_global })
+                self.attribute(id, AttributeBase::Variable { name: plain.into(), is_global })
             }
         }
     }
 
-    fn attribute(&mut self, id: NodeId, base: Base) -> StepId {
+    fn attribute(&mut self, id: NodeId, base: AttributeBase) -> StepId {
         let attribute = self.add_attribute(id, base);
         self.add(id, StepKind::Attribute(attribute))
     }
 
-    fn add_attribute(&mut self, id: NodeId, base: Base) -> AttributeId {
+    fn add_attribute(&mut self, id: NodeId, base: AttributeBase) -> AttributeId {
         self.plan.attributes.push(Attribute { id, base, qualifiers: Vec::new() });
         AttributeId(self.plan.attributes.len() - 1)
     }
@@ -179,7 +179,7 @@ impl Planner<'_> {
     /// Converts a step to an attribute, to which further qualifiers can be added.
     fn as_attribute(&mut self, id: StepId) -> AttributeId {
         let node = self.plan.step(id).map_or_else(|| self.tree.root(), |step| step.id);
-        self.attribute_of(id).unwrap_or_else(|| self.add_attribute(node, Base::Step(id)))
+        self.attribute_of(id).unwrap_or_else(|| self.add_attribute(node, AttributeBase::Step(id)))
     }
 
     fn qualify(
@@ -202,7 +202,7 @@ impl Planner<'_> {
 
     fn add_qualifier(&mut self, id: AttributeId, qualifier: &Qualifier) {
         let Some(attribute) = self.plan.attributes.get_mut(id.0) else { return };
-        if let Base::Conditional { truthy, falsy, .. } = attribute.base {
+        if let AttributeBase::Conditional { truthy, falsy, .. } = attribute.base {
             self.add_qualifier(truthy, qualifier);
             self.add_qualifier(falsy, qualifier);
         } else {
@@ -239,7 +239,7 @@ impl Planner<'_> {
             ("_||_", _) => self.add(id, StepKind::Or(args)),
             ("_?_:_", &[condition, truthy, falsy]) => {
                 let (truthy, falsy) = (self.as_attribute(truthy), self.as_attribute(falsy));
-                self.attribute(id, Base::Conditional { condition, truthy, falsy })
+                self.attribute(id, AttributeBase::Conditional { condition, truthy, falsy })
             }
             (name @ ("_==_" | "_!=_"), &[left, right]) => {
                 self.add(id, StepKind::Equal { args: [left, right], is_negated: name == "_!=_" })
@@ -261,7 +261,7 @@ impl Planner<'_> {
         }
         match self.attribute_of(index) {
             Some(attribute) => QualifierKey::Attribute(attribute),
-            None => QualifierKey::Computed(self.add_attribute(id, Base::Step(index))),
+            None => QualifierKey::Computed(self.add_attribute(id, AttributeBase::Step(index))),
         }
     }
 }

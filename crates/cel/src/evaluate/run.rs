@@ -14,8 +14,9 @@ use super::compare;
 use super::library::{self, Context};
 use super::loops::Scope;
 use super::meter::Meter;
-use super::plan::{AttributeId, Base, Call, Plan, StepId, StepKind};
+use super::plan::{AttributeBase, AttributeId, Call, Plan, StepId, StepKind};
 use super::value::{Evaluated, Failure, Value, error, no_such_overload};
+use crate::size;
 use crate::tree::NodeId;
 
 pub(super) struct Run<'p> {
@@ -92,7 +93,7 @@ impl<'p> Run<'p> {
 
     fn observe_attribute(&mut self, id: AttributeId, only_tests: bool) {
         let plan = self.plan;
-        if let Some(Base::Conditional { condition, truthy, falsy }) =
+        if let Some(AttributeBase::Conditional { condition, truthy, falsy }) =
             plan.attribute(id).map(|attribute| &attribute.base)
         {
             let ids = [plan.attribute_node(*falsy), plan.attribute_node(*truthy), plan.step_node(*condition)];
@@ -228,7 +229,7 @@ impl<'p> Run<'p> {
         }
         let ids: Vec<StepId> = elements.iter().map(|(element, _)| *element).collect();
         self.meter.take_args(self.plan, &ids);
-        self.meter.add(library::cost::CREATE_LIST);
+        self.meter.add(size::CREATE_LIST);
         self.observed(id, problem.map_or_else(|| Ok(Value::list(items)), Err))
     }
 
@@ -237,7 +238,7 @@ impl<'p> Run<'p> {
         cancelled(&value)?;
         let ids: Vec<StepId> = entries.iter().flat_map(|(key, value, _)| [*key, *value]).collect();
         self.meter.take_args(self.plan, &ids);
-        self.meter.add(library::cost::CREATE_MAP);
+        self.meter.add(size::CREATE_MAP);
         self.observed(id, value)
     }
 
@@ -270,7 +271,7 @@ impl<'p> Run<'p> {
         cancelled(&value)?;
         let ids: Vec<StepId> = fields.iter().map(|(_, value, _)| *value).collect();
         self.meter.take_args(self.plan, &ids);
-        self.meter.add(library::cost::CREATE_STRUCT);
+        self.meter.add(size::CREATE_STRUCT);
         self.observed(id, value)
     }
 

@@ -50,7 +50,7 @@ pub(super) struct Moment {
     pub(super) offset: i64,
 }
 
-/// Why an expression has no value.
+/// The reason why an expression has no value: an error of the language, a limit, or an unsupported feature.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Failure {
     /// An error of the language: `||`, `&&` and the like may absorb it.

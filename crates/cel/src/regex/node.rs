@@ -27,7 +27,7 @@ impl Node {
         Node { height: 1, size: 1, copies: 1, literal: None, is_character: false }
     }
 
-    /// A class of characters.
+    /// Returns the node for a class of characters, such as `[a-z]`.
     pub(super) fn class() -> Node {
         Node { is_character: true, ..Node::leaf() }
     }
@@ -84,7 +84,7 @@ impl Node {
     }
 }
 
-/// Consecutive nodes. Adjacent literal characters are combined.
+/// Nodes of a pattern that follow each other. Adjacent literal characters are combined.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sequence {
     joined: Option<Node>,
@@ -118,7 +118,7 @@ impl Sequence {
     }
 }
 
-/// The contents of parentheses.
+/// The alternatives inside of parentheses, while they are read.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Group {
     is_capture: bool,

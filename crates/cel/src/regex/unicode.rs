@@ -2,11 +2,11 @@
 //!
 //! Case, spaces, hyphens and underscores in a name do not count. Go `unicodeTable`, Unicode 17.
 
-/// Categories, and `Any`, `Assigned` and `ASCII`.
+/// Names of Unicode categories that Go knows in `\p{…}`, and `Any`, `Assigned` and `ASCII`.
 const CATEGORIES: &str = "any ascii assigned c cc cf cn co cs l lc ll lm lo lt lu m mc me mn n nd nl no p pc pd pe pf pi po ps \
      s sc sk sm so z zl zp zs";
 
-/// Long names of categories.
+/// Long names of Unicode categories, such as `Letter`.
 const CATEGORY_ALIASES: &str = "casedletter closepunctuation cntrl combiningmark connectorpunctuation control currencysymbol \
      dashpunctuation decimalnumber digit enclosingmark finalpunctuation format initialpunctuation letter \
      letternumber lineseparator lowercaseletter mark mathsymbol modifierletter modifiersymbol \

@@ -5,7 +5,7 @@
 
 use super::token::{Kind, Token};
 
-/// Result of one step of the lexer.
+/// A token, or bytes with which no token begins.
 pub(super) enum Lexed {
     Token(Token),
     /// Bytes that no token begins with, which are skipped.
@@ -22,7 +22,7 @@ pub(super) struct Lexer<'t> {
 }
 
 /// The kind and length of a token; if there is none, the number of bytes that match the beginning of one.
-type Match = Result<(Kind, usize), usize>;
+type TokenMatch = Result<(Kind, usize), usize>;
 
 impl<'t> Lexer<'t> {
     pub(super) fn new(text: &'t str) -> Self {
@@ -48,7 +48,7 @@ impl<'t> Lexer<'t> {
 }
 
 /// The longest token at the start of a text.
-fn longest_token(rest: &[u8]) -> Match {
+fn longest_token(rest: &[u8]) -> TokenMatch {
     let Some((&first, tail)) = rest.split_first() else { return Ok((Kind::Eof, 0)) };
     let second = tail.first().copied();
     let pair =
@@ -230,7 +230,7 @@ fn escape(text: &[u8], at: usize) -> Result<usize, usize> {
 }
 
 /// The length of a name in backticks.
-fn escaped_identifier(text: &[u8]) -> Match {
+fn escaped_identifier(text: &[u8]) -> TokenMatch {
     let inside = from(text, 1);
     let length = run_length(inside, |byte| byte.is_ascii_alphanumeric() || b"_.-/ ".contains(&byte));
     match inside.get(length) {

@@ -28,7 +28,7 @@ const RED_ZONE: usize = 256 << 10;
 const MORE_STACK: usize = 4 << 20;
 
 impl Parser<'_> {
-    /// Parses the whole text.
+    /// Parses the whole text as one expression.
     pub(super) fn text(&mut self) -> Result<NodeIndex, Stop> {
         // Nobody calls the first rule, so nothing follows it.
         self.node(Rule::Start, TokenSet::EMPTY, |parser, root| {

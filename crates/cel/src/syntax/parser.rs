@@ -13,7 +13,7 @@ const MAX_REPORTS: usize = 100;
 /// Maximum recursion depth of each rule, cel-go's `maxRecursionDepth`.
 const MAX_DEPTH: u32 = 250;
 
-/// The rules of the grammar.
+/// The rules of the CEL grammar, as cel-go's messages depend on them.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Rule {
     Start,
@@ -101,7 +101,7 @@ impl From<Stop> for Halt {
     }
 }
 
-/// The state of the parser.
+/// The state of the parser: tokens, open rules and reported errors.
 pub(super) struct Parser<'t> {
     text: &'t str,
     lexer: Lexer<'t>,

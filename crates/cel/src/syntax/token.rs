@@ -47,7 +47,7 @@ pub(super) enum Kind {
 }
 
 /// The server's names of the kinds in messages, by the number of the kind.
-const NAMES: [&str; 37] = [
+const TOKEN_NAMES: [&str; 37] = [
     "<EOF>",
     "'=='",
     "'!='",
@@ -131,7 +131,7 @@ impl TokenSet {
 
     /// The names of the kinds as messages list them: `':'`, or `{IDENTIFIER, ESC_IDENTIFIER}`.
     pub(super) fn describe(self) -> String {
-        let mut names = NAMES.iter().enumerate().filter(|(number, _)| self.0 & (1 << number) != 0);
+        let mut names = TOKEN_NAMES.iter().enumerate().filter(|(number, _)| self.0 & (1 << number) != 0);
         let mut text = names.next().map_or("", |(_, name)| name).to_owned();
         let several = names.next().map(|(_, name)| name);
         if let Some(second) = several {

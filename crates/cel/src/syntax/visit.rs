@@ -9,7 +9,7 @@ use super::parser::Stop;
 use super::token::{Kind, Token};
 use super::tree::{Field, Name, Node, NodeIndex};
 use super::{literal, tree};
-use crate::draft::Draft;
+use crate::draft::ParseState;
 use crate::issue::BEFORE_START;
 use crate::macros;
 use crate::tree::{Element, ExprKind, Literal, MapEntry, NodeId, StructField};
@@ -61,7 +61,7 @@ const BINARY: [(&str, &str); 12] = [
 pub(super) struct Visitor<'p, 't> {
     pub(super) text: &'t str,
     pub(super) nodes: &'p [Node],
-    pub(super) draft: Draft<'t>,
+    pub(super) draft: ParseState<'t>,
     pub(super) depth: u32,
 }
 

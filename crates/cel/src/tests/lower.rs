@@ -6,7 +6,7 @@ use cel::common::ast::{
     CallExpr, EntryExpr, Expr, IdedEntryExpr, IdedExpr, LiteralValue, SourceInfo, operators,
 };
 
-use crate::draft::Draft;
+use crate::draft::ParseState;
 use crate::issue::Issues;
 use crate::macros;
 use crate::outcome::CelEnv;
@@ -24,16 +24,16 @@ pub(super) fn parse(expression: &str, env: CelEnv) -> Option<Tree> {
         .max_recursion_depth(MAX_NESTING)
         .enable_ident_escape_syntax(env.escaped_identifiers);
     let (syntax, source) = parser.parse_with_source_info(expression).ok()?;
-    let draft = Draft { tree: Tree::default(), issues: Issues::new(expression), env };
+    let draft = ParseState { tree: Tree::default(), issues: Issues::new(expression), env };
     let mut lowering = Lowering { draft, source: &source, depth: 0 };
     lowering.lower(syntax);
-    let Draft { tree, issues, .. } = lowering.draft;
+    let ParseState { tree, issues, .. } = lowering.draft;
     issues.is_empty().then_some(tree)
 }
 
 /// Converts the nodes of the `cel` crate to Tollgate's.
 struct Lowering<'t> {
-    draft: Draft<'t>,
+    draft: ParseState<'t>,
     source: &'t SourceInfo,
     depth: u32,
 }

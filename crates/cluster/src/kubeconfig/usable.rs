@@ -37,7 +37,7 @@ pub(super) fn server_url(server: &str) -> anyhow::Result<ServerUrl> {
     Ok(ServerUrl { url, is_assumed_http: !has_scheme })
 }
 
-/// Refuses what kubectl refuses: a cluster with two certificate valid_authorities.
+/// Returns an error, as kubectl does, for a cluster with two certificate authorities.
 pub(super) fn check_cluster(cluster: &Cluster) -> anyhow::Result<()> {
     anyhow::ensure!(
         cluster.certificate_authority.is_none() || cluster.certificate_authority_data.is_none(),
@@ -46,7 +46,7 @@ pub(super) fn check_cluster(cluster: &Cluster) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Refuses what kubectl refuses: a user with two credentials of one kind, or with incomplete ones.
+/// Returns an error, as kubectl does, for a user with two credentials of one kind, or with incomplete ones.
 pub(super) fn check_user(user: &AuthInfo) -> anyhow::Result<()> {
     let is_set = |value: &Option<String>| value.as_ref().is_some_and(|value| !value.is_empty());
     let has_token = user.token.as_ref().is_some_and(|token| !token.expose_secret().is_empty());

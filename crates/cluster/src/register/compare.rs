@@ -14,14 +14,14 @@ use tollgate_document::doc::{Value, ValueKind};
 /// Suffix of the names of all Tollgate entries.
 const SUFFIX: &str = ".tollgate.dev";
 
-/// The owner of the configurations: they are garbage-collected with it.
+/// The object that owns the webhook configurations, so that they are garbage-collected with it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Owner {
     pub(super) name: String,
     pub(super) uid: String,
 }
 
-/// Whether a registration may be made narrower: entries removed, or made to fail open.
+/// Whether a stored webhook configuration may be narrowed: entries removed, or made to fail open.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Narrowing {
     Allowed,
@@ -37,7 +37,7 @@ impl Narrowing {
 }
 
 /// The compared fields of an entry. An absent selector or list equals an empty one.
-const COMPARED: [&str; 10] = [
+const COMPARED_FIELDS: [&str; 10] = [
     "rules",
     "failurePolicy",
     "matchPolicy",
@@ -50,10 +50,15 @@ const COMPARED: [&str; 10] = [
     "matchConditions",
 ];
 
-/// How many desired entries are not stored. Each of them is also one of the [`differences`].
+/// Returns the number of desired entries that are not stored. Each of them is also one of the [`differences`].
 pub(super) fn missing_entries(stored: Value<'_>, desired: Value<'_>) -> usize {
+    missing(stored, desired).count()
+}
+
+/// The desired entries that are not stored.
+fn missing<'d>(stored: Value<'d>, desired: Value<'d>) -> impl Iterator<Item = Value<'d>> {
     let desired = desired.get("webhooks").items();
-    desired.filter(|webhook| find_entry(stored, webhook.get("name").str()).is_none()).count()
+    desired.filter(move |webhook| find_entry(stored, webhook.get("name").str()).is_none())
 }
 
 /// The differences between the stored and the desired configuration, as `entry: field`.
@@ -75,12 +80,12 @@ pub(super) fn differences(
         let is_kept = |field: &str| field == "failurePolicy" && keeps_closed;
         let is_different =
             |field: &&str| !equivalent(webhook.get(field), stored.get(field)) && !is_kept(field);
-        let fields = COMPARED.into_iter().filter(is_different);
+        let fields = COMPARED_FIELDS.into_iter().filter(is_different);
         found.extend(fields.map(|field| format!("{name}: {field}")));
     }
     // An entry of Tollgate that is not desired may belong to another replica; the API server must still be able to call it.
     let first = desired.get("webhooks").at(0);
-    for stored in leftovers(stored, desired).filter(|_| first.exists()) {
+    for stored in undesired_entries(stored, desired).filter(|_| first.exists()) {
         found.extend(address_differences(stored.get("name").str(), stored, first));
     }
     // The command that removes all configurations in an emergency selects them by label.
@@ -134,11 +139,11 @@ fn webhook_address(config: Value<'_>) -> String {
 
 /// True if a stored entry of Tollgate is not desired.
 pub(super) fn has_leftovers(stored: Value<'_>, desired: Value<'_>) -> bool {
-    leftovers(stored, desired).next().is_some()
+    undesired_entries(stored, desired).next().is_some()
 }
 
 /// The stored entries of Tollgate that are not desired.
-fn leftovers<'d>(stored: Value<'d>, desired: Value<'d>) -> impl Iterator<Item = Value<'d>> {
+fn undesired_entries<'d>(stored: Value<'d>, desired: Value<'d>) -> impl Iterator<Item = Value<'d>> {
     stored.get("webhooks").items().filter(move |webhook| {
         let name = webhook.get("name").str();
         name.ends_with(SUFFIX) && find_entry(desired, name).is_none()
@@ -152,7 +157,7 @@ pub(super) fn lacks_bundle(stored: Value<'_>) -> bool {
     bundles.any(str::is_empty)
 }
 
-/// The desired configuration with its owner, to create it.
+/// Returns the desired configuration, with its owner, as JSON for a create request.
 pub(super) fn manifest_to_create(desired: Value<'_>, owner: Option<&Owner>) -> String {
     let Some(owner) = owner else { return desired.to_json() };
     let metadata =
@@ -188,12 +193,8 @@ pub(super) fn patch(
             None => webhooks.push(stored.to_json()),
         }
     }
-    let missing = desired
-        .get("webhooks")
-        .items()
-        .filter(|webhook| find_entry(stored, webhook.get("name").str()).is_none());
     // If another controller injects the caBundle, a new entry starts with that of its siblings.
-    webhooks.extend(missing.map(|webhook| entry_with_bundle(webhook, sibling)));
+    webhooks.extend(missing(stored, desired).map(|webhook| entry_with_bundle(webhook, sibling)));
     let version = stored.get("metadata").get("resourceVersion").to_json();
     let mut metadata = format!(r#"{{"resourceVersion":{version}"#);
     // Writing to a `String` cannot fail.

@@ -11,14 +11,14 @@ use super::FIELD_MANAGER;
 use super::compare::{missing_entries, other_address};
 use tollgate_document::doc::Value;
 
-/// Least time between two reverts.
+/// Minimum time between two reverts of changes by others.
 const MIN_PERIOD: Duration = Duration::from_millis(500);
-/// Longest time between two reverts of what another server wrote.
+/// Maximum delay between two reverts of a change that another server made.
 const MAX_PERIOD: Duration = Duration::from_secs(30);
 /// After this long without a revert, delays start again.
-const CALM: Duration = Duration::from_mins(5);
+const CALM_PERIOD: Duration = Duration::from_mins(5);
 
-/// The reverts of one configuration.
+/// When changes of one webhook configuration by others were reverted, which delays further reverts.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Reverts {
     last: Option<Instant>,
@@ -27,12 +27,12 @@ pub(super) struct Reverts {
 }
 
 impl Reverts {
-    /// How long to wait before a revert that is due at `now`; zero after a calm time. With `is_rival`, because another
-    /// server of Tollgate wrote, the delay doubles each time.
+    /// Returns how long to wait before a revert that is due at `now`; zero if there was none recently. With
+    /// `is_rival`, because another Tollgate server made the change, the delay doubles each time.
     pub(super) fn next_delay(&mut self, now: Instant, is_rival: bool) -> Duration {
-        let since = self.last.map_or(CALM, |last| now.saturating_duration_since(last));
+        let since = self.last.map_or(CALM_PERIOD, |last| now.saturating_duration_since(last));
         self.period = match self.period {
-            _ if since >= CALM => Duration::ZERO,
+            _ if since >= CALM_PERIOD => Duration::ZERO,
             Duration::ZERO => MIN_PERIOD,
             period if is_rival => (period * 2).min(MAX_PERIOD),
             _ => MIN_PERIOD,
@@ -65,7 +65,7 @@ pub(super) fn last_manager(object: Value<'_>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{CALM, Duration, Instant, Reverts};
+    use super::{CALM_PERIOD, Duration, Instant, Reverts};
 
     #[test]
     fn two_servers_revert_each_other_less_and_less_often() {
@@ -78,7 +78,7 @@ mod tests {
             now += delay;
         }
         assert_eq!(delays, [0, 500, 1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000, 30_000]);
-        assert_eq!(reverts.next_delay(now + CALM, true), Duration::ZERO);
+        assert_eq!(reverts.next_delay(now + CALM_PERIOD, true), Duration::ZERO);
     }
 
     #[test]

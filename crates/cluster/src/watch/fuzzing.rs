@@ -7,8 +7,8 @@ use std::sync::{Arc, LazyLock, Mutex};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::Semaphore;
 
-use super::{ObjectKeys, ObjectSink, Reflector, Resource, Stored, WatchPosition};
-use crate::client::{ApiClient, FULL_OBJECTS, Target};
+use super::{ObjectKeys, ObjectSink, Reflector, Resource, Stored, WatchEnd, WatchPosition};
+use crate::client::{ApiClient, ApiError, FULL_OBJECTS, Target};
 use crate::listed_kind::PODS;
 use crate::retry::Timing;
 use crate::watch_health::WatchHealth;
@@ -34,10 +34,6 @@ impl ObjectSink for KeySink {
     fn retain(&self, keys: &ObjectKeys) {
         self.0.lock().expect("one thread").retain(|(namespace, name)| keys.contains(namespace, name));
     }
-
-    fn has_room_again(&self) -> bool {
-        false
-    }
 }
 
 static RUNTIME: LazyLock<Runtime> =
@@ -58,6 +54,17 @@ static CLIENT: LazyLock<ApiClient> = LazyLock::new(|| {
 
 /// Reads a stream to its end.
 pub(crate) fn read_stream(stream: &[u8]) {
+    let (keys, _) = read_from("1", stream);
+    let (stored, lines) = (keys.len(), stream.split(|byte| *byte == b'\n').count());
+    assert!(stored <= lines, "{stored} objects from {lines} events");
+}
+
+/// Reads the stream of a watch from a resourceVersion on. Returns the namespaces and names of the stored objects, and why
+/// it ended.
+pub(super) fn read_from(
+    version: &str,
+    stream: &[u8],
+) -> (BTreeSet<(String, String)>, Result<WatchEnd, ApiError>) {
     let reflector = Reflector {
         client: CLIENT.clone(),
         timing: Timing::default(),
@@ -76,10 +83,9 @@ pub(crate) fn read_stream(stream: &[u8]) {
     let mut position = WatchPosition {
         path: "/api/v1/pods".to_owned(),
         api_version: "v1".to_owned(),
-        version: "1".to_owned(),
+        version: version.to_owned(),
     };
-    _ = RUNTIME.block_on(reflector.read_events(lines, &mut position));
-    let stored = reflector.sink.0.lock().expect("one thread").len();
-    let lines = stream.split(|byte| *byte == b'\n').count();
-    assert!(stored <= lines, "{stored} objects from {lines} events");
+    let ended = RUNTIME.block_on(reflector.read_events(lines, &mut position));
+    let keys = std::mem::take(&mut *reflector.sink.0.lock().expect("one thread"));
+    (keys, ended)
 }

@@ -6,13 +6,13 @@
 use super::name;
 use super::repeat_template::RepeatTemplate;
 use super::tape::Tape;
-use super::{Doc, Marks, Node, OwnedTexts, Span, Syntax, Text, Value, ValueKind, Word};
+use super::{Doc, Node, OwnedTexts, Span, Syntax, Text, Value, ValueKind, Word};
 
-/// A document being written.
+/// Writes the nodes of a document one after the other.
 #[derive(Debug)]
 pub struct Builder<'a> {
     pub(super) doc: Doc<'a>,
-    pub(super) open: Vec<Open>,
+    pub(super) open: Vec<OpenContainer>,
     /// True if parts that repeat an earlier part of the source are copied from it: see
     /// [`super::repeat_template`].
     pub(super) copies_repeats: bool,
@@ -20,7 +20,7 @@ pub struct Builder<'a> {
 
 /// A container that is being written.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Open {
+pub(super) struct OpenContainer {
     pub(super) node: u32,
     pub(super) kind: ValueKind,
     /// The earlier container that this one probably repeats.
@@ -79,7 +79,7 @@ impl<'a> Builder<'a> {
     #[expect(clippy::cast_possible_truncation, reason = "sources are capped far below 4 GiB")]
     fn push_named(&mut self, kind: ValueKind, span: Span, text: Text, name: u8) -> u32 {
         let at = self.doc.nodes.len() as u32;
-        self.doc.nodes.push(Node { span, next: at + 1, kind, text, name, marks: Marks::default() });
+        self.doc.nodes.push(Node { span, next: at + 1, kind, text, name });
         at
     }
 
@@ -87,7 +87,7 @@ impl<'a> Builder<'a> {
     #[inline]
     pub fn open(&mut self, kind: ValueKind, span: Span) {
         let at = self.push(kind, span, Text::Word(Word::Nothing));
-        self.open.push(Open { node: at, kind, template: RepeatTemplate::default() });
+        self.open.push(OpenContainer { node: at, kind, template: RepeatTemplate::default() });
     }
 
     /// Ends the innermost container; `end` is one past its last byte in the source.
@@ -109,11 +109,11 @@ impl<'a> Builder<'a> {
 
     /// Writes a scalar whose text is the part `text` of the source: usually the whole span, or the span without its
     /// quotes.
-    pub fn slice(&mut self, kind: ValueKind, span: Span, text: Span) {
+    pub fn write_slice(&mut self, kind: ValueKind, span: Span, text: Span) {
         if text == span {
             self.push(kind, span, Text::Span);
         } else if text.start == span.start + 1 && text.end + 1 == span.end {
-            self.quoted(kind, span);
+            self.write_quoted(kind, span);
         } else {
             let source = self.doc.source;
             let text = source.get(text.start as usize..text.end as usize);
@@ -122,21 +122,21 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Writes a key whose text is the part `text` of the source, as in [`Builder::slice`].
+    /// Writes a key whose text is the part `text` of the source, as in [`Builder::write_slice`].
     pub fn key_slice(&mut self, span: Span, text: Span) {
         let at = self.len();
-        self.slice(ValueKind::String, span, text);
+        self.write_slice(ValueKind::String, span, text);
         let source = self.doc.source;
         let key = source.get(text.start as usize..text.end as usize).unwrap_or_default();
         if let Some(node) = self.doc.nodes.get_mut(at) {
-            node.name = name::recognise_text(key);
+            node.name = name::recognise(key.as_bytes());
         }
     }
 
     /// Writes a scalar whose text is the span without its first and last byte, the quotes; the span has at least two
     /// bytes.
     #[inline]
-    pub(super) fn quoted(&mut self, kind: ValueKind, span: Span) {
+    pub(super) fn write_quoted(&mut self, kind: ValueKind, span: Span) {
         self.push(kind, span, Text::Inside);
     }
 
@@ -146,14 +146,15 @@ impl<'a> Builder<'a> {
         self.push_named(ValueKind::String, span, Text::Inside, name);
     }
 
-    /// Writes a scalar whose text the document stores, because the source contains it in another form.
+    /// Writes a scalar whose text is copied into the document, because the source contains it in another form, such
+    /// as with escapes.
     pub fn owned(&mut self, kind: ValueKind, span: Span, text: impl AsRef<str>) {
         let at = self.push(kind, span, Text::Owned);
         self.doc.owned.push(at, text.as_ref());
     }
 
     /// Writes a scalar with a constant text; `""`, `null`, `true` and `false` take no memory.
-    pub fn fixed(&mut self, kind: ValueKind, span: Span, text: &'static str) {
+    pub fn write_constant(&mut self, kind: ValueKind, span: Span, text: &'static str) {
         let word = match text {
             "" => Word::Nothing,
             "null" => Word::Null,
@@ -164,7 +165,8 @@ impl<'a> Builder<'a> {
         self.push(kind, span, Text::Word(word));
     }
 
-    /// Writes a copy of a value and everything in it, spans included. A value over another source keeps its texts.
+    /// Writes a copy of a value and everything in it, including spans. If the value belongs to another source, its
+    /// texts are copied as well.
     pub fn copy(&mut self, value: Value<'_>) {
         match value.kind() {
             ValueKind::Array | ValueKind::Object => {
@@ -216,7 +218,9 @@ impl<'a> Builder<'a> {
     /// Writes a copy of a scalar; `null` for an absent one.
     fn copy_scalar(&mut self, value: Value<'_>) {
         let same_source = std::ptr::eq(self.doc.source, value.doc.source);
-        let Some(node) = value.node() else { return self.fixed(ValueKind::Null, Span::default(), "null") };
+        let Some(node) = value.node() else {
+            return self.write_constant(ValueKind::Null, Span::default(), "null");
+        };
         match node.text {
             Text::Span | Text::Inside if !same_source => self.owned(node.kind, node.span, value.text()),
             Text::Owned => self.owned(node.kind, node.span, value.text()),

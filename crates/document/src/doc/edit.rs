@@ -5,7 +5,7 @@
 
 use super::{Builder, Doc, Span, Value, ValueKind};
 
-/// A value that a change writes.
+/// A value that a [`Change`] adds to a document.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum New {
     Null,
@@ -75,7 +75,7 @@ impl New {
             New::Object(members) => {
                 out.open(ValueKind::Object, Span::default());
                 for (key, value) in members {
-                    out.fixed(ValueKind::String, Span::default(), key);
+                    out.write_constant(ValueKind::String, Span::default(), key);
                     value.write(out);
                 }
                 out.close(0);
@@ -186,7 +186,7 @@ impl<'c> ChangesByNode<'c> {
         for change in self.changes_at(container) {
             match change {
                 Change::Add { key, value, .. } => {
-                    out.fixed(ValueKind::String, Span::default(), key);
+                    out.write_constant(ValueKind::String, Span::default(), key);
                     value.write(out);
                 }
                 Change::Append { value, .. } => value.write(out),

@@ -6,7 +6,7 @@
 mod kept;
 mod strings;
 
-pub use kept::{Envelope, Keep, Part, parse_kept};
+pub use kept::{Envelope, Keep, KeptPart, parse_kept};
 
 use super::matched_run::{self, MatchedRun, NextToken, RunStart};
 use super::{Builder, Doc, MAX_DEPTH, Span, Syntax, ValueKind, name, repeat_template};
@@ -61,7 +61,7 @@ pub fn parse_prefix(source: &str) -> Result<(Doc<'_>, usize), SyntaxError> {
 type Fault = Box<SyntaxError>;
 
 /// The token that the reader expects next.
-enum Next {
+enum ExpectedToken {
     /// A key of an object.
     Key,
     /// A value that may be copied from its template: see [`super::repeat_template`].
@@ -106,21 +106,21 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads the value that begins here, with everything in it.
+    /// Reads the value at the current position, with everything in it.
     pub(super) fn read_document(&mut self, out: &mut Builder<'_>) -> Result<(), Fault> {
-        let mut next = Next::Value;
+        let mut next = ExpectedToken::Value;
         // In the order in which one comes after the other: most steps fall through to the next.
         loop {
-            if matches!(next, Next::Key) {
+            if matches!(next, ExpectedToken::Key) {
                 next = self.read_key(out)?;
             }
-            if matches!(next, Next::Value) {
+            if matches!(next, ExpectedToken::Value) {
                 next = self.copy_value(out);
             }
-            if matches!(next, Next::UnlikeTemplate) {
+            if matches!(next, ExpectedToken::UnlikeTemplate) {
                 next = self.parse_value(out)?;
             }
-            if matches!(next, Next::After) {
+            if matches!(next, ExpectedToken::After) {
                 let Some(after) = self.read_separator(out)? else { return Ok(()) };
                 next = after;
             }
@@ -131,7 +131,7 @@ impl<'a> Reader<'a> {
     /// last value.
     #[expect(clippy::inline_always, reason = "called in one place, for every value")]
     #[inline(always)]
-    fn read_separator(&mut self, out: &mut Builder<'_>) -> Result<Option<Next>, Fault> {
+    fn read_separator(&mut self, out: &mut Builder<'_>) -> Result<Option<ExpectedToken>, Fault> {
         loop {
             let Some(inside) = out.inside().filter(|_| out.depth() > self.base) else { return Ok(None) };
             if out.len() > self.most {
@@ -141,12 +141,12 @@ impl<'a> Reader<'a> {
             match (inside, self.peek()) {
                 (ValueKind::Object, Some(b',')) => {
                     self.at += 1;
-                    return Ok(Some(Next::Key));
+                    return Ok(Some(ExpectedToken::Key));
                 }
                 (ValueKind::Array, Some(b',')) => {
                     self.at += 1;
                     self.template = out.item_template();
-                    return Ok(Some(Next::Value));
+                    return Ok(Some(ExpectedToken::Value));
                 }
                 (ValueKind::Array, Some(b']')) | (ValueKind::Object, Some(b'}')) => self.close(out),
                 (ValueKind::Array, _) => return Err(self.unexpected("after array element")),
@@ -166,18 +166,18 @@ impl<'a> Reader<'a> {
     /// next.
     #[expect(clippy::inline_always, reason = "called in one place, for every value")]
     #[inline(always)]
-    fn copy_value(&mut self, out: &mut Builder<'_>) -> Next {
+    fn copy_value(&mut self, out: &mut Builder<'_>) -> ExpectedToken {
         self.skip_space();
         if self.template == repeat_template::NONE {
-            return Next::UnlikeTemplate;
+            return ExpectedToken::UnlikeTemplate;
         }
-        self.copy_run(out, out.before_value(self.template)).unwrap_or(Next::UnlikeTemplate)
+        self.copy_run(out, out.before_value(self.template)).unwrap_or(ExpectedToken::UnlikeTemplate)
     }
 
     /// Reads a scalar, an empty container, or the opening bracket of another container. Returns what comes next.
     #[expect(clippy::inline_always, reason = "called in one place, for every value")]
     #[inline(always)]
-    fn parse_value(&mut self, out: &mut Builder<'_>) -> Result<Next, Fault> {
+    fn parse_value(&mut self, out: &mut Builder<'_>) -> Result<ExpectedToken, Fault> {
         self.skip_space();
         let start = self.at;
         match self.peek() {
@@ -190,7 +190,7 @@ impl<'a> Reader<'a> {
             Some(b'-' | b'0'..=b'9') => {
                 self.skip_number()?;
                 let span = span(start, self.at);
-                out.slice(ValueKind::Number, span, span);
+                out.write_slice(ValueKind::Number, span, span);
             }
             Some(b't') => self.read_literal(out, ValueKind::Bool, "true")?,
             Some(b'f') => self.read_literal(out, ValueKind::Bool, "false")?,
@@ -198,15 +198,15 @@ impl<'a> Reader<'a> {
             _ => return Err(self.unexpected("looking for beginning of value")),
         }
         if self.template == repeat_template::NONE {
-            return Ok(Next::After);
+            return Ok(ExpectedToken::After);
         }
-        Ok(self.copy_run(out, out.after_value(self.template)).unwrap_or(Next::After))
+        Ok(self.copy_run(out, out.after_value(self.template)).unwrap_or(ExpectedToken::After))
     }
 
     /// Copies nodes as long as the text from here on equals the text from `start` on. Returns what comes next; `None`
     /// if nothing was copied.
     #[inline(never)]
-    fn copy_run(&mut self, out: &mut Builder<'_>, start: Option<RunStart>) -> Option<Next> {
+    fn copy_run(&mut self, out: &mut Builder<'_>, start: Option<RunStart>) -> Option<ExpectedToken> {
         let start = start?;
         let known = self.bytes.get(start.from as usize..start.reach as usize)?;
         let equal = matched_run::common_prefix(known, self.bytes.get(self.at..)?);
@@ -222,11 +222,11 @@ impl<'a> Reader<'a> {
         let resume = out.copy_run(start.first, MatchedRun { end, offset })?;
         self.at = (resume.at + offset) as usize;
         Some(match resume.next {
-            NextToken::After => Next::After,
+            NextToken::After => ExpectedToken::After,
             NextToken::Inside(kind) => self.enter_container(out, kind),
             NextToken::Value(template) => {
                 self.template = template;
-                Next::UnlikeTemplate
+                ExpectedToken::UnlikeTemplate
             }
         })
     }
@@ -245,24 +245,25 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Returns what comes first in the container just opened; closes it if it is empty.
+    /// Returns which token is expected first in the container that was just opened; closes the container if it is
+    /// empty.
     #[inline]
-    fn enter_container(&mut self, out: &mut Builder<'_>, kind: ValueKind) -> Next {
+    fn enter_container(&mut self, out: &mut Builder<'_>, kind: ValueKind) -> ExpectedToken {
         self.skip_space();
         match (kind, self.peek()) {
             (ValueKind::Object, Some(b'}')) | (ValueKind::Array, Some(b']')) => {
                 self.close(out);
-                Next::After
+                ExpectedToken::After
             }
-            (ValueKind::Object, _) => Next::Key,
+            (ValueKind::Object, _) => ExpectedToken::Key,
             _ => {
                 self.template = out.item_template();
-                Next::Value
+                ExpectedToken::Value
             }
         }
     }
 
-    /// Reads a closing bracket.
+    /// Reads the closing bracket at the current position.
     fn close(&mut self, out: &mut Builder<'_>) {
         self.at += 1;
         out.close(span(0, self.at).end);
@@ -272,7 +273,7 @@ impl<'a> Reader<'a> {
     /// template. Returns what comes next.
     #[expect(clippy::inline_always, reason = "called in one place, for every value")]
     #[inline(always)]
-    fn read_key(&mut self, out: &mut Builder<'_>) -> Result<Next, Fault> {
+    fn read_key(&mut self, out: &mut Builder<'_>) -> Result<ExpectedToken, Fault> {
         self.skip_space();
         let template = out.key_template();
         if template != repeat_template::NONE {
@@ -286,36 +287,20 @@ impl<'a> Reader<'a> {
             }
         }
         self.template = repeat_template::NONE;
-        if !self.read_short_key(out) && !self.read_long_key(out) {
+        if !self.read_plain_key(out) {
             self.read_any_key(out)?;
         }
-        Ok(Next::UnlikeTemplate)
+        Ok(ExpectedToken::UnlikeTemplate)
     }
 
-    /// Reads a key of at most [`name::LONGEST`] plain bytes with a colon right after it, as nearly all keys are.
-    /// Returns false, and reads nothing, if the key is another one or too close to the end of the text.
-    #[inline]
-    fn read_short_key(&mut self, out: &mut Builder<'_>) -> bool {
-        let ahead = self.bytes.get(self.at..).and_then(|rest| rest.first_chunk::<{ name::LONGEST + 3 }>());
-        let Some([b'"', ahead @ ..]) = ahead else { return false };
-        let Some((length, letters)) = strings::short_plain(ahead) else { return false };
-        if ahead.get(length) != Some(&b'"') || ahead.get(length + 1) != Some(&b':') {
-            return false;
-        }
-        let end = self.at + length + 2;
-        out.key(span(self.at, end), name::recognise(letters));
-        self.at = end + 1;
-        true
-    }
-
-    /// Reads a plain key that [`Self::read_short_key`] does not read, such as a longer one. Returns false, and reads
+    /// Reads a key without escapes and with a colon right after it, as nearly all keys are. Returns false, and reads
     /// nothing, if there is none.
-    #[inline(never)]
-    fn read_long_key(&mut self, out: &mut Builder<'_>) -> bool {
+    #[inline]
+    fn read_plain_key(&mut self, out: &mut Builder<'_>) -> bool {
         let (start, end) = (self.at, self.plain_end());
         let is_plain = self.peek() == Some(b'"') && self.bytes.get(end..end + 2) == Some(b"\":");
         let Some(key) = self.bytes.get(start + 1..end).filter(|_| is_plain) else { return false };
-        out.key(span(start, end + 1), if key.len() > name::LONGEST { name::recognise_long(key) } else { 0 });
+        out.key(span(start, end + 1), name::recognise(key));
         self.at = end + 2;
         true
     }
@@ -350,7 +335,7 @@ impl<'a> Reader<'a> {
             }
             self.at += 1;
         }
-        out.fixed(kind, span(start, self.at), word);
+        out.write_constant(kind, span(start, self.at), word);
         Ok(())
     }
 
@@ -390,7 +375,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The byte here; `None` at the end of the text.
+    /// Returns the byte at the current position; `None` at the end of the text.
     #[inline]
     fn peek(&self) -> Option<u8> {
         self.bytes.get(self.at).copied()
@@ -404,7 +389,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Go's error about the character here, or about the end of the text.
+    /// Returns Go's error about the character at the current position, or about the end of the text.
     #[cold]
     #[expect(clippy::unnecessary_box_returns, reason = "every caller passes it on as it is")]
     fn unexpected(&self, context: &str) -> Fault {

@@ -4,8 +4,8 @@
 //! Not a reader: where the texts differ, it says what to read next. Invariant: a node is copied only if all of it
 //! and the byte after it are in the run; a container of which only the beginning is, is opened.
 
-use super::build::Open;
-use super::{Builder, Marks, Node, ValueKind};
+use super::build::OpenContainer;
+use super::{Builder, Node, ValueKind};
 
 /// A position in the template's text at which a matching run can start.
 #[derive(Clone, Copy, Debug)]
@@ -77,13 +77,6 @@ impl Builder<'_> {
             node.span.start += run.offset;
             node.span.end += run.offset;
             node.next += moved;
-            node.marks.add(Marks::COPIED);
-        }
-        // What was only begun goes on in its own way.
-        for begun in self.open.iter().rev().take_while(|open| open.node as usize >= copied) {
-            if let Some(node) = self.doc.nodes.get_mut(begun.node as usize) {
-                node.marks.remove(Marks::COPIED);
-            }
         }
         found.resume
     }
@@ -167,7 +160,7 @@ impl Builder<'_> {
             return None;
         }
         let inner = self.template_for(template, &known);
-        self.open.push(Open { node: template + moved, kind: known.kind, template: inner });
+        self.open.push(OpenContainer { node: template + moved, kind: known.kind, template: inner });
         Some(ResumePoint { at: known.span.start + 1, next: NextToken::Inside(known.kind) })
     }
 

@@ -25,14 +25,10 @@ impl Name {
 
     /// The name with that text; its number is 0 if it is not in the table of known names.
     pub const fn of(text: &'static str) -> Name {
-        let number = match letters(text.as_bytes()) {
-            Some(letters) => recognise(letters),
-            None => search_long(text.as_bytes()),
-        };
-        Name { text, number }
+        Name { text, number: recognise(text.as_bytes()) }
     }
 
-    /// Number of the name for fast comparison; 0 if it has none.
+    /// Returns the number of the name, by which names are compared without their text; 0 if the name has none.
     pub const fn number(self) -> usize {
         self.number as usize
     }
@@ -62,22 +58,6 @@ impl NameSet {
         NameSet(set)
     }
 
-    /// The set of the names that have numbers. Other names are omitted.
-    pub fn numbered(names: impl IntoIterator<Item = Name>) -> NameSet {
-        let mut set = [false; Name::NUMBERS];
-        for name in names.into_iter().filter(|name| name.number != 0) {
-            set[name.number()] = true;
-        }
-        NameSet(set)
-    }
-
-    /// True if a key with this number can be one of the names. Always true for 0, because such a key was not
-    /// recognized.
-    #[inline]
-    pub(super) fn may_contain(&self, number: u8) -> bool {
-        number == 0 || self.0[number as usize]
-    }
-
     /// True if the set has that name.
     #[inline]
     pub fn has(&self, name: Name) -> bool {
@@ -87,140 +67,58 @@ impl NameSet {
 
 const _: () = assert!(NAMES.len() < Name::NUMBERS, "a table of names is too small");
 
-/// The bytes of a key of at most [`LONGEST`] bytes, the first one lowest, and zeros after the last. No plain key has a
-/// zero byte, so two keys are equal if their letters are.
-pub(super) type Letters = [u64; 2];
-
-/// The number of bytes that [`Letters`] can hold; longer keys are compared by their text.
-pub(super) const LONGEST: usize = 16;
-
-/// The number of the key with these letters; 0 if it is not in [`NAMES`].
+/// The number of a key; 0 if it is not in [`NAMES`].
 #[inline]
-pub(super) const fn recognise(letters: Letters) -> u8 {
-    let mut slot = slot(letters);
+pub(super) const fn recognise(key: &[u8]) -> u8 {
+    let mut slot = slot(key);
     loop {
-        let (known, number) = (&TABLE_KEYS[slot % SLOTS], TABLE_IDS[slot % SLOTS]);
-        if number == 0 || known[0] == letters[0] && known[1] == letters[1] {
+        let number = TABLE[slot % SLOTS];
+        if number == 0 || is_same(NAMES[number as usize - 1].as_bytes(), key) {
             return number;
         }
         slot += 1;
     }
 }
 
-/// The number of a key of any length and with any bytes; 0 if it is not in [`NAMES`].
-pub(super) fn recognise_text(key: &str) -> u8 {
-    let number = letters(key.as_bytes()).map_or_else(|| recognise_long(key.as_bytes()), recognise);
-    let index = usize::from(number).checked_sub(1);
-    // Zero bytes at the end are not told by letters.
-    if index.is_some_and(|index| NAMES[index].len() == key.len()) { number } else { 0 }
-}
-
-/// The number of a key that is longer than [`LONGEST`]; 0 if it is not in [`NAMES`].
-pub(super) fn recognise_long(key: &[u8]) -> u8 {
-    let mut slot = long_slot(key);
-    loop {
-        let number = LONG[slot % LONG_SLOTS];
-        let Some(index) = usize::from(number).checked_sub(1) else { return 0 };
-        if NAMES[index].as_bytes() == key {
-            return number;
-        }
-        slot += 1;
+/// True if both texts are equal. Comparing slices is not possible while compiling.
+const fn is_same(one: &[u8], other: &[u8]) -> bool {
+    let mut at = 0;
+    while at < one.len() && at < other.len() && one[at] == other[at] {
+        at += 1;
     }
+    at == one.len() && at == other.len()
 }
 
-/// [`recognise_long`] for use while compiling: it compares with all names.
-const fn search_long(key: &[u8]) -> u8 {
-    let mut index = 0;
-    while index < NAMES.len() {
-        let name = NAMES[index].as_bytes();
-        let mut at = 0;
-        while at < name.len() && name.len() == key.len() && name[at] == key[at] {
-            at += 1;
-        }
-        if at == key.len() && at > LONGEST {
-            return index as u8 + 1;
-        }
-        index += 1;
-    }
-    0
-}
+/// Length of the table: a power of two, and so much larger than the number of names that most are found at once.
+const SLOTS: usize = 512;
+/// The numbers of the names, each in the slot of its text or, if that is taken, in the next free one.
+static TABLE: [u8; SLOTS] = table();
 
-/// The slot of [`LONG`] at which the search for a key longer than [`LONGEST`] begins.
+/// The slot at which the search for this key begins. Not foldhash: the table is made while compiling, where no
+/// hasher of a crate can run.
 #[inline]
-const fn long_slot(key: &[u8]) -> usize {
-    if key.len() <= LONGEST {
-        return 0;
+const fn slot(key: &[u8]) -> usize {
+    match key {
+        [first, .., last] => {
+            let middle = key[key.len() / 2];
+            key.len() + 5 * *first as usize + 11 * middle as usize + 31 * *last as usize
+        }
+        _ => 0,
     }
-    key.len() + 3 * key[LONGEST] as usize + 7 * key[0] as usize
 }
 
-/// The length of [`LONG`]: a power of two, and several times the number of long names.
-const LONG_SLOTS: usize = 128;
-/// A hash table of the numbers of the names longer than [`LONGEST`]; 0 in empty slots.
-static LONG: [u8; LONG_SLOTS] = long_table();
-
-/// Computes [`LONG`].
-const fn long_table() -> [u8; LONG_SLOTS] {
-    let mut table = [0; LONG_SLOTS];
+const fn table() -> [u8; SLOTS] {
+    let mut table = [0; SLOTS];
     let mut index = 0;
     while index < NAMES.len() {
-        if NAMES[index].len() > LONGEST {
-            let mut slot = long_slot(NAMES[index].as_bytes());
-            while table[slot % LONG_SLOTS] != 0 {
-                slot += 1;
-            }
-            table[slot % LONG_SLOTS] = index as u8 + 1;
+        let mut slot = slot(NAMES[index].as_bytes());
+        while table[slot % SLOTS] != 0 {
+            slot += 1;
         }
+        table[slot % SLOTS] = index as u8 + 1;
         index += 1;
     }
     table
-}
-
-/// The length of the hash table of short names: a power of two, and so much larger than their number that most are
-/// found at once.
-const SLOTS: usize = 512;
-static TABLE_KEYS: [Letters; SLOTS] = FIELD_NAME_TABLE.0;
-static TABLE_IDS: [u8; SLOTS] = FIELD_NAME_TABLE.1;
-const FIELD_NAME_TABLE: ([Letters; SLOTS], [u8; SLOTS]) = table();
-
-/// The slot at which the search for these letters begins. Not foldhash: the table is made while compiling, where no
-/// hasher of a crate can run.
-#[inline]
-const fn slot(letters: Letters) -> usize {
-    let mixed = (letters[0] ^ letters[1].rotate_left(29)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    (mixed >> 55) as usize
-}
-
-/// The letters of a text; `None` if it is empty or longer than [`LONGEST`].
-const fn letters(text: &[u8]) -> Option<Letters> {
-    if text.is_empty() || text.len() > LONGEST {
-        return None;
-    }
-    let mut letters = [0; 2];
-    let mut at = 0;
-    while at < text.len() {
-        letters[at / 8] |= (text[at] as u64) << (8 * (at % 8));
-        at += 1;
-    }
-    Some(letters)
-}
-
-/// Computes the hash table of short names: the letters in each slot, and the number of the name, or 0.
-const fn table() -> ([Letters; SLOTS], [u8; SLOTS]) {
-    let (mut known, mut numbers) = ([[0; 2]; SLOTS], [0; SLOTS]);
-    let mut index = 0;
-    while index < NAMES.len() {
-        if let Some(letters) = letters(NAMES[index].as_bytes()) {
-            let mut slot = slot(letters);
-            while numbers[slot % SLOTS] != 0 {
-                slot += 1;
-            }
-            known[slot % SLOTS] = letters;
-            numbers[slot % SLOTS] = index as u8 + 1;
-        }
-        index += 1;
-    }
-    (known, numbers)
 }
 
 /// The names with numbers: fields of the kinds that Tollgate checks or stores, and of AdmissionReviews. The
@@ -254,7 +152,7 @@ static NAMES: &[&str] = &[
 
 #[cfg(test)]
 mod tests {
-    use super::{NAMES, Name, recognise_text};
+    use super::{NAMES, Name, recognise};
     use crate::doc::parse;
 
     /// The number that the reader gives to a key with much or little after it.
@@ -270,8 +168,8 @@ mod tests {
             let number = u8::try_from(index + 1).unwrap();
             assert_eq!(Name::of(name).number, number, "{name}");
             assert_eq!(read(name, long), number, "{name}");
-            assert_eq!(recognise_text(name), number, "{name}");
-            assert_eq!(recognise_text(&format!("{name}\0")), 0, "{name}");
+            assert_eq!(recognise(name.as_bytes()), number, "{name}");
+            assert_eq!(recognise(format!("{name}\0").as_bytes()), 0, "{name}");
             let mut others =
                 vec![format!("{name}s"), format!("{name}:"), format!(" {name}"), name[1..].to_owned()];
             for at in 0..name.len() {
@@ -282,7 +180,7 @@ mod tests {
             for other in others.into_iter().filter(|other| other.bytes().all(|byte| byte >= 0x20)) {
                 let known = NAMES.contains(&other.as_str());
                 assert_eq!(read(&other, long) != 0, known, "{other}");
-                assert_eq!(recognise_text(&other) != 0, known, "{other}");
+                assert_eq!(recognise(other.as_bytes()) != 0, known, "{other}");
             }
         }
         for name in ["apiVersion", "kind"] {
@@ -290,7 +188,6 @@ mod tests {
             assert_eq!(alike.count(), 1, "who looks for {name} in any case relies on it");
         }
         assert_eq!(Name::of("").number, 0);
-        assert_eq!(read("key", ""), 0, "too close to the end: found by its text");
         assert_eq!(read("", long), 0);
     }
 }

@@ -4,7 +4,7 @@
 
 use super::{Span, ValueKind};
 
-/// The location of a node's text.
+/// Where the text of a node is: in the source, in the document, or a constant.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Text {
     /// The bytes of the span.
@@ -48,30 +48,6 @@ pub(super) struct Node {
     pub(super) text: Text,
     /// Number of the key's [`Name`]; 0 for values and for keys without a number.
     pub(super) name: u8,
-    pub(super) marks: Marks,
-}
-
-/// A set of marks on a node.
-#[derive(Clone, Copy, Default, Debug)]
-pub(super) struct Marks(u8);
-
-impl Marks {
-    /// The node's text, with everything in it, equals that of its [template](super::repeat_template).
-    pub(super) const COPIED: Marks = Marks(1);
-
-    #[inline]
-    pub(super) fn add(&mut self, mark: Marks) {
-        self.0 |= mark.0;
-    }
-
-    pub(super) fn remove(&mut self, mark: Marks) {
-        self.0 &= !mark.0;
-    }
-
-    #[inline]
-    pub(super) fn has(self, mark: Marks) -> bool {
-        self.0 & mark.0 != 0
-    }
 }
 
 const _: () = assert!(size_of::<Node>() == 16, "a node grew");

@@ -2,7 +2,7 @@
 //!
 //! Invariant: a step reads one node of the tape, independent of the size of the values that are skipped.
 
-use super::{Doc, Name, NameSet, Value};
+use super::{Doc, Name, Value};
 
 /// A key of an object.
 #[derive(Clone, Copy, Debug)]
@@ -28,70 +28,6 @@ impl<'d> Key<'d> {
     #[inline]
     pub fn is(self, name: Name) -> bool {
         if self.number == 0 { self.value.text_is(name.text) } else { self.number == name.number }
-    }
-}
-
-/// The positions of certain members in an object, as found by [`Value::find_fields`].
-#[derive(Clone, Copy, Debug)]
-pub struct FieldSlots<const N: usize> {
-    found: [u32; N],
-    /// True if the object has members with other names.
-    pub others: bool,
-}
-
-impl<'d> Value<'d> {
-    /// Finds the members with these names in one pass, for [`Value::field_at`]. For duplicate keys, finds the
-    /// first.
-    #[expect(clippy::inline_always, reason = "the names are constants where they are asked for")]
-    #[inline(always)]
-    pub fn find_fields<const N: usize>(self, names: [Name; N]) -> FieldSlots<N> {
-        let mut slots = FieldSlots { found: [u32::MAX; N], others: false };
-        for (key, value) in self.members() {
-            let number = key.as_key().number;
-            if number == 0 {
-                return self.find_fields_by_text(names);
-            }
-            // No branches: a few comparisons are done faster than one guess is wrong.
-            let mut is_other = true;
-            for (slot, name) in slots.found.iter_mut().zip(names) {
-                let is_it = number == name.number;
-                *slot = if is_it { value.at.min(*slot) } else { *slot };
-                is_other &= !is_it;
-            }
-            slots.others |= is_other;
-        }
-        slots
-    }
-
-    /// Like [`Value::find_fields`], but compares texts, because a key without a number can still have one of
-    /// these names.
-    #[cold]
-    #[inline(never)]
-    fn find_fields_by_text<const N: usize>(self, names: [Name; N]) -> FieldSlots<N> {
-        let is_other = |key: Value<'_>| !names.iter().any(|name| key.is_named(*name));
-        FieldSlots {
-            found: names
-                .map(|name| self.get(name.text))
-                .map(|value| if value.exists() { value.at } else { u32::MAX }),
-            others: self.members().any(|(key, _)| is_other(key)),
-        }
-    }
-
-    /// False if no member has one of these names. True can be wrong, because keys without a number are not
-    /// compared.
-    #[inline]
-    pub fn may_have(self, names: &NameSet) -> bool {
-        self.members().any(|(key, _)| names.may_contain(key.as_key().number))
-    }
-
-    /// The value of the member whose name has that index in the list given to [`Value::find_fields`]; absent if there
-    /// is none.
-    #[inline]
-    pub fn field_at<const N: usize>(self, slots: FieldSlots<N>, index: usize) -> Value<'d> {
-        match slots.found.get(index) {
-            Some(&at) if at != u32::MAX => Value { doc: self.doc, at },
-            _ => Value::absent(),
-        }
     }
 }
 

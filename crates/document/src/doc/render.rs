@@ -70,7 +70,7 @@ impl<'d> Value<'d> {
     fn encode(self, max_bytes: usize, number: impl Fn(&str) -> Cow<'_, str>) -> String {
         let string = |out: &mut String, text| json_string(out, head(text, max_bytes));
         let mut out = String::new();
-        let mut open: Vec<Rest<'d>> = Vec::new();
+        let mut open: Vec<UnwrittenParts<'d>> = Vec::new();
         let mut next = Some(self);
         while out.len() <= max_bytes {
             if let Some(value) = next.take() {
@@ -81,21 +81,21 @@ impl<'d> Value<'d> {
                     ValueKind::Number => out.push_str(head(&number(value.text()), max_bytes)),
                     ValueKind::Array => {
                         out.push('[');
-                        open.push(Rest::Items(value.items()));
+                        open.push(UnwrittenParts::Items(value.items()));
                     }
                     ValueKind::Object => {
                         out.push('{');
-                        open.push(Rest::Members(sorted_members(value).into_iter()));
+                        open.push(UnwrittenParts::Members(sorted_members(value).into_iter()));
                     }
                 }
             }
             match open.last_mut() {
                 None => break,
-                Some(Rest::Items(items)) => {
+                Some(UnwrittenParts::Items(items)) => {
                     next = items.next();
                     separate(&mut out, '[', ']', next.is_some());
                 }
-                Some(Rest::Members(members)) => {
+                Some(UnwrittenParts::Members(members)) => {
                     let member = members.next();
                     separate(&mut out, '{', '}', member.is_some());
                     if let Some((key, value)) = member {
@@ -114,7 +114,7 @@ impl<'d> Value<'d> {
 }
 
 /// The items or members of a container that are not written yet.
-enum Rest<'d> {
+enum UnwrittenParts<'d> {
     Items(Items<'d>),
     Members(std::vec::IntoIter<(&'d str, Value<'d>)>),
 }

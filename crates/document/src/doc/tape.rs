@@ -10,7 +10,7 @@ use super::Node;
 
 /// The capacity, in nodes, of the largest vector that a thread keeps: enough for the largest object that a cluster
 /// stores.
-const LARGEST: usize = 128 << 10;
+const MAX_POOLED_NODES: usize = 128 << 10;
 
 thread_local! {
     /// The vector, without nodes, that this thread's next tape will use.
@@ -40,7 +40,7 @@ impl Tape {
 
     /// Releases unused capacity, for documents that are kept.
     pub(super) fn shrink(&mut self) {
-        if self.0.capacity() > LARGEST {
+        if self.0.capacity() > MAX_POOLED_NODES {
             self.0.shrink_to_fit();
         } else {
             // The next tape uses the memory of this one, and no gaps are left between those that are kept.
@@ -56,7 +56,7 @@ impl Drop for Tape {
         // A thread that ends keeps nothing.
         let _ = POOL.try_with(|pool| {
             let other = pool.take();
-            let is_better = (other.capacity()..=LARGEST).contains(&nodes.capacity());
+            let is_better = (other.capacity()..=MAX_POOLED_NODES).contains(&nodes.capacity());
             pool.set(if is_better { nodes } else { other });
         });
     }
@@ -78,7 +78,7 @@ impl DerefMut for Tape {
 
 #[cfg(test)]
 mod tests {
-    use super::{LARGEST, POOL, Tape};
+    use super::{MAX_POOLED_NODES, POOL, Tape};
     use crate::doc::parse;
 
     fn pooled() -> usize {
@@ -111,7 +111,7 @@ mod tests {
 
     #[test]
     fn the_larger_capacity_is_kept_and_no_enormous_one() {
-        drop(Tape::with_capacity(LARGEST + 1));
+        drop(Tape::with_capacity(MAX_POOLED_NODES + 1));
         assert_eq!(pooled(), 0);
         let (large, small) = (Tape::with_capacity(5_000), Tape::with_capacity(10));
         drop(large);

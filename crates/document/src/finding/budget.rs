@@ -13,11 +13,11 @@ use std::collections::BTreeMap;
 use super::{BadValue, ErrorType, Finding, RuleId};
 
 /// Maximum length in bytes of a value or a detail. Longer ones are shortened.
-const TEXT: usize = 16 << 10;
+const MAX_ONE_TEXT_BYTES: usize = 16 << 10;
 /// Bytes that the texts of all findings about one object may have together.
 const MAX_TEXT_BYTES: usize = 1 << 20;
 /// Approximate number of bytes that a finding takes in a response in addition to its texts.
-const FRAME: usize = 100;
+const FINDING_OVERHEAD_BYTES: usize = 100;
 /// Maximum number of findings for one object.
 const MAX_FINDINGS: usize = 10_000;
 /// [`MAX_TEXT_BYTES`] for webhook responses. The limit is lower because many responses are computed at the same time
@@ -40,7 +40,7 @@ pub struct FindingBudget {
 impl Default for FindingBudget {
     /// The budget for one object outside of the webhook: 10,000 findings, with a megabyte of text together.
     fn default() -> FindingBudget {
-        FindingBudget { text: TEXT, bytes: MAX_TEXT_BYTES, findings: MAX_FINDINGS }
+        FindingBudget { text: MAX_ONE_TEXT_BYTES, bytes: MAX_TEXT_BYTES, findings: MAX_FINDINGS }
     }
 }
 
@@ -55,9 +55,11 @@ impl FindingBudget {
     pub fn for_report(is_exact: bool, is_response: bool) -> FindingBudget {
         match (is_exact, is_response) {
             (true, _) => FindingBudget::exact(),
-            (false, true) => {
-                FindingBudget { text: TEXT, bytes: MAX_RESPONSE_TEXT_BYTES, findings: RESPONSE_FINDINGS }
-            }
+            (false, true) => FindingBudget {
+                text: MAX_ONE_TEXT_BYTES,
+                bytes: MAX_RESPONSE_TEXT_BYTES,
+                findings: RESPONSE_FINDINGS,
+            },
             (false, false) => FindingBudget::default(),
         }
     }
@@ -146,7 +148,7 @@ impl Finding {
             [&self.help, &self.short, &self.advice].into_iter().flatten().map(|text| text.len()).sum();
         let server_at = self.server_at.as_ref().map_or(0, String::len);
         // A fix repeats paths that are counted here, and is not part of an answer.
-        FRAME + value + self.detail.len() + self.at.bytes() + also + help + server_at
+        FINDING_OVERHEAD_BYTES + value + self.detail.len() + self.at.bytes() + also + help + server_at
     }
 }
 
@@ -186,7 +188,7 @@ impl Findings {
         !self.left_out.is_empty()
     }
 
-    /// True if findings of a rule that `such` accepts were left out.
+    /// True if findings were left out that belong to a rule for which `such` returns true.
     pub fn has_left_out(&self, such: impl Fn(RuleId) -> bool) -> bool {
         self.left_out.iter().any(|(rule, _)| such(rule))
     }
@@ -212,18 +214,6 @@ impl Findings {
         }
     }
 
-    /// The present state, for [`Findings::reset`].
-    pub fn mark(&self) -> Mark {
-        Mark { kept: self.kept.len(), left_out: self.left_out.clone(), budget: self.budget }
-    }
-
-    /// Removes all findings that were added since `mark`.
-    pub fn reset(&mut self, mark: Mark) {
-        self.kept.truncate(mark.kept);
-        *self =
-            Findings { kept: std::mem::take(&mut self.kept), left_out: mark.left_out, budget: mark.budget };
-    }
-
     /// Removes the kept findings from the index `first` on for which `excused` returns true.
     pub fn remove_excused(&mut self, first: usize, mut excused: impl FnMut(&Finding) -> bool) {
         let mut index = 0;
@@ -239,17 +229,9 @@ impl Findings {
     }
 }
 
-/// An earlier state of [`Findings`], made by [`Findings::mark`].
-#[derive(Clone, Debug)]
-pub struct Mark {
-    kept: usize,
-    left_out: Vec<(RuleId, usize)>,
-    budget: FindingBudget,
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{FindingBudget, Findings, MAX_TEXT_BYTES, TEXT};
+    use super::{FindingBudget, Findings, MAX_ONE_TEXT_BYTES, MAX_TEXT_BYTES};
     use crate::field::Path;
     use crate::finding::{BadValue, ErrorType, Finding, Level, Origin, Rule};
 
@@ -261,7 +243,10 @@ mod tests {
 
     #[test]
     fn values_are_shortened_above_a_length_and_findings_counted_past_another() {
-        for (length, kept) in [(TEXT, TEXT), (TEXT + 1, TEXT + "… (shortened)".len())] {
+        for (length, kept) in [
+            (MAX_ONE_TEXT_BYTES, MAX_ONE_TEXT_BYTES),
+            (MAX_ONE_TEXT_BYTES + 1, MAX_ONE_TEXT_BYTES + "… (shortened)".len()),
+        ] {
             let mut budget = FindingBudget::default();
             let mut one = finding(&"x".repeat(length));
             assert!(budget.take(&mut one));
@@ -270,10 +255,13 @@ mod tests {
         }
         let mut findings = Findings::default();
         for _ in 0..1_000 {
-            findings.push(finding(&"ö".repeat(TEXT)));
+            findings.push(finding(&"ö".repeat(MAX_ONE_TEXT_BYTES)));
         }
         let count = findings.kept().len();
-        assert!((MAX_TEXT_BYTES / TEXT - 2..MAX_TEXT_BYTES / TEXT).contains(&count), "{count}");
+        assert!(
+            (MAX_TEXT_BYTES / MAX_ONE_TEXT_BYTES - 2..MAX_TEXT_BYTES / MAX_ONE_TEXT_BYTES).contains(&count),
+            "{count}"
+        );
         assert!(findings.is_cut() && findings.budget().is_full());
         assert_eq!(findings.into_parts().1, [(&RULE, 1_000 - count)].into());
     }

@@ -170,7 +170,8 @@ impl Fix {
         Fix::safe(title, Edit::Rename { at, to: new.into() })
     }
 
-    /// Replaces every path of the fix by what `within` makes of it.
+    /// Replaces every path of the fix with the result of `within`, such as the path in the list that contains the
+    /// object.
     pub fn relocate(&mut self, within: impl Fn(FieldPath) -> FieldPath) {
         for path in self.edits.iter_mut().flat_map(Edit::paths) {
             *path = within(std::mem::take(path));

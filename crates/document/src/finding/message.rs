@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 
 use super::{BadValue, ErrorType, Finding};
 
-/// The wording of a message.
+/// Whether a message is worded like those of the API server, or in plain words.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum MessageStyle {
     /// The API server's wording: `Unsupported value: "X": supported values: …`.
@@ -37,7 +37,7 @@ impl Finding {
         if field.is_empty() { body } else { format!("{field}: {body}") }
     }
 
-    /// [`Finding::body_in`] for [`MessageStyle::Documented`].
+    /// Returns the message without the path for a rule that only the API documentation states.
     fn documented_body(&self) -> String {
         let value = &self.value;
         let mut text = match self.kind {

@@ -109,7 +109,7 @@ impl fmt::Display for Rule {
     }
 }
 
-/// How editors highlight a finding.
+/// How editors highlight a finding: as unnecessary or deprecated text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Tag {
     /// A field that has no effect where it is: editors show it faded.
@@ -157,7 +157,7 @@ pub enum Origin {
 }
 
 impl Origin {
-    /// All origins.
+    /// All origins of rules, in the order of reports.
     pub const ALL: [Origin; 6] = [
         Origin::Upstream,
         Origin::Documented,

@@ -41,7 +41,7 @@ fn collect_part(text: &str, part: Range<usize>, found: &mut Vec<Range<usize>>) {
     }
     let before = found.len();
     if !collect_from(source, part.start, found)
-        && let Some(parsable) = yaml::parsable(source, &mut { yaml::MAX_PARSED_AGAIN })
+        && let Some(parsable) = yaml::parsable_copy(source, &mut { yaml::MAX_PARSED_AGAIN })
     {
         found.truncate(before);
         collect_from(&parsable, part.start, found);

@@ -11,8 +11,9 @@ use granit_parser::ScalarStyle;
 use super::documents::{DocumentError, RefusedBy};
 use crate::doc::Span;
 
-/// Checks one text between two `---` lines, token by token; `end` is how far it has come.
-pub(super) struct Dialect<'a> {
+/// Checks one text between two `---` lines, token by token, for YAML that kubectl's parser reads differently or
+/// rejects. `end` is the position that it has reached.
+pub(super) struct DialectChecker<'a> {
     source: &'a str,
     /// End of the last token.
     end: usize,
@@ -24,9 +25,9 @@ pub(super) struct Dialect<'a> {
     has_double_returns: bool,
 }
 
-impl<'a> Dialect<'a> {
-    pub(super) fn new(source: &'a str) -> Dialect<'a> {
-        Dialect {
+impl<'a> DialectChecker<'a> {
+    pub(super) fn new(source: &'a str) -> DialectChecker<'a> {
+        DialectChecker {
             source,
             end: 0,
             unusual: next_unusual(source, 0),
@@ -36,7 +37,8 @@ impl<'a> Dialect<'a> {
         }
     }
 
-    /// Checks what is between the last token and this one, and moves past it. Does nothing for an empty span.
+    /// Checks the text between the previous token and this one, and moves past this one. Does nothing for an empty
+    /// span.
     pub(super) fn check_token(&mut self, span: Span, in_flow: bool) -> Result<(), DocumentError> {
         if span.end > span.start {
             if self.has_odd_gaps {
@@ -95,7 +97,7 @@ impl<'a> Dialect<'a> {
         anchor_name_length(at, self.source.get(at..).unwrap_or_default()).map(drop)
     }
 
-    /// Checks what is before the end of a document, and moves past its `...` if that is written.
+    /// Checks the text before the end of a document, and moves past its `...` if that is written.
     pub(super) fn check_document_end(&mut self, span: Span) -> Result<(), DocumentError> {
         self.check_up_to(span.start as usize)?;
         if self.source.get(span.start as usize..).is_some_and(|end| end.starts_with("...")) {

@@ -97,7 +97,7 @@ fn broken_list(root: Value<'_>) -> Option<(Value<'_>, String)> {
     }
 }
 
-/// A document that cannot be read.
+/// The error of a document that cannot be read, and its position in the file.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DocumentError {
     /// Index in the file, counted from 0.
@@ -109,7 +109,7 @@ pub struct DocumentError {
     pub by: RefusedBy,
 }
 
-/// Which programs reject a document.
+/// Which programs reject a document that this parser rejects.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RefusedBy {
     /// kubectl rejects the document as well, as far as is known.

@@ -70,7 +70,7 @@ pub fn with_type<'d>(value: Value<'d>, api_version: &'d str, kind: &'d str) -> L
     item(value, Vec::new(), Some((api_version, kind)))
 }
 
-/// The lists of a document: the root if it is one, and lists inside of it.
+/// Returns the root of a document if it is a list, and all lists inside of it.
 pub fn lists(root: Value<'_>) -> Vec<Value<'_>> {
     let mut found = Vec::new();
     let mut level = vec![root];

@@ -10,7 +10,7 @@ use std::ops::Range;
 /// Languages of the code blocks that are read.
 const LANGUAGES: [&str; 3] = ["yaml", "yml", "json"];
 
-/// An open code fence.
+/// An open code fence of a Markdown text.
 struct Fence {
     mark: char,
     length: usize,

@@ -10,7 +10,7 @@ use crate::doc::{Builder, Span, Syntax, Value, ValueKind};
 /// Error for a merge key whose value is neither a mapping nor a list of mappings, with its position.
 pub(super) struct NotAMapping(pub(super) Span);
 
-/// A member of an object. `merged` is true if a merge key adds it.
+/// A member of a YAML mapping. `merged` is true if a merge key (`<<`) adds it.
 struct MergedMember<'t> {
     key: Value<'t>,
     value: Value<'t>,

@@ -98,7 +98,7 @@ impl<'t> Scanner<'t> {
         Err((self.at, detail.to_owned()))
     }
 
-    /// Reads the escape whose backslash is here.
+    /// Reads the escape sequence whose backslash is at the current position.
     fn escape(&mut self) -> Result<(), QuotedError> {
         let escaped = self.rest().get(1..).unwrap_or_default();
         if let Some((length, _)) = line_break(escaped) {

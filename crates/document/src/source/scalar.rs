@@ -23,7 +23,7 @@ pub(super) enum ScalarValue {
     Binary,
 }
 
-/// The namespace of `!!str` and the like.
+/// The prefix of YAML's own tags, for which `!!` stands.
 const CORE_NAMESPACE: &str = "tag:yaml.org,2002:";
 
 /// Resolves a scalar by its style and tag. Fails if the text is invalid for the tag.

@@ -7,9 +7,9 @@ use std::cell::OnceCell;
 use std::ops::Range;
 
 /// Bytes per block of the character index.
-const BLOCK: usize = 4096;
+const BLOCK_BYTES: usize = 4096;
 
-/// A range in a file.
+/// A range of bytes in a file, with the line and column of its start.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SourceLocation {
     /// First line, counted from 1.
@@ -26,7 +26,7 @@ pub struct SourceLocation {
     pub shown: Range<usize>,
 }
 
-/// The lines of a text; the index is built when it is first needed.
+/// The positions of the lines of a text. The index is built when it is first needed.
 #[derive(Debug)]
 pub struct Lines<'a> {
     text: &'a str,
@@ -49,7 +49,7 @@ impl<'a> Lines<'a> {
         }
         let line = self.line_of(at);
         let start = self.starts().get(line - 1).copied().unwrap_or_default();
-        let column = if at - start < 2 * BLOCK {
+        let column = if at - start < 2 * BLOCK_BYTES {
             characters(self.text.as_bytes().get(start..at).unwrap_or_default())
         } else {
             self.characters_before(at) - self.characters_before(start)
@@ -68,16 +68,16 @@ impl<'a> Lines<'a> {
     fn characters_before(&self, at: usize) -> usize {
         let bytes = self.text.as_bytes();
         let blocks = self.blocks.get_or_init(|| {
-            let sums = bytes.chunks(BLOCK).scan(0, |before, block| {
+            let sums = bytes.chunks(BLOCK_BYTES).scan(0, |before, block| {
                 let here = *before;
                 *before += characters(block);
                 Some(here)
             });
             sums.collect()
         });
-        let block = (at / BLOCK).min(blocks.len().saturating_sub(1));
+        let block = (at / BLOCK_BYTES).min(blocks.len().saturating_sub(1));
         let before = blocks.get(block).copied().unwrap_or_default();
-        before + characters(bytes.get(block * BLOCK..at).unwrap_or_default())
+        before + characters(bytes.get(block * BLOCK_BYTES..at).unwrap_or_default())
     }
 
     /// The location of a range of bytes.

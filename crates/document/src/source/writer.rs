@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use granit_parser::{Event, ScalarStyle, StructureStyle, Tag};
 
 use super::alias::Anchors;
-use super::dialect::Dialect;
+use super::dialect::DialectChecker;
 use super::documents::DocumentError;
 use super::merge;
 use super::quoted;
@@ -19,7 +19,7 @@ pub(super) fn to_span(bytes: &std::ops::Range<usize>) -> Span {
     Span { start: bytes.start as u32, end: bytes.end as u32 }
 }
 
-/// A container being read.
+/// A YAML mapping or sequence that is being read.
 struct Frame {
     node: usize,
     /// Anchor ID; 0 if there is none.
@@ -55,7 +55,7 @@ impl<'a, 'p> Writer<'a, 'p> {
         self.frames.is_empty()
     }
 
-    /// Ends the document and returns it.
+    /// Returns the document, after all events were written.
     pub(super) fn finish(self) -> Doc<'a> {
         self.out.finish()
     }
@@ -65,7 +65,7 @@ impl<'a, 'p> Writer<'a, 'p> {
         &mut self,
         event: Event<'p>,
         span: Span,
-        dialect: &mut Dialect<'a>,
+        dialect: &mut DialectChecker<'a>,
     ) -> Result<(), DocumentError> {
         let in_flow = self.frames.last().is_some_and(|frame| frame.style == StructureStyle::Flow);
         match event {
@@ -140,7 +140,7 @@ impl<'a, 'p> Writer<'a, 'p> {
         Ok(())
     }
 
-    /// Begins a list or an object; an error if it is a key.
+    /// Begins a list or an object. Returns an error if it is the key of a mapping.
     fn open(
         &mut self,
         kind: ValueKind,
@@ -222,7 +222,7 @@ impl<'a, 'p> Writer<'a, 'p> {
             if let Some(frame) = self.frames.last_mut() {
                 frame.merges.push(node);
             }
-            self.out.fixed(ValueKind::String, span, "<<");
+            self.out.write_constant(ValueKind::String, span, "<<");
             return self.finish_node(anchor, node, span);
         }
         let fault = |detail: String| DocumentError::new(span.start as usize, format!("yaml: {detail}"));
@@ -238,9 +238,9 @@ impl<'a, 'p> Writer<'a, 'p> {
     /// Writes a scalar that is not a key.
     fn write_value(&mut self, text: &str, meaning: ScalarValue, span: Span) -> Result<(), DocumentError> {
         match meaning {
-            ScalarValue::Null => self.out.fixed(ValueKind::Null, span, "null"),
+            ScalarValue::Null => self.out.write_constant(ValueKind::Null, span, "null"),
             ScalarValue::Bool(value) => {
-                self.out.fixed(ValueKind::Bool, span, if value { "true" } else { "false" })
+                self.out.write_constant(ValueKind::Bool, span, if value { "true" } else { "false" })
             }
             ScalarValue::Text => self.write_text(ValueKind::String, text, span),
             ScalarValue::Int(number) => self.write_integer(text, &number, span),
@@ -266,7 +266,7 @@ impl<'a, 'p> Writer<'a, 'p> {
                 None => self.out.owned(ValueKind::String, span, text),
             },
             ScalarValue::Bool(value) => {
-                self.out.fixed(ValueKind::String, span, if value { "true" } else { "false" })
+                self.out.write_constant(ValueKind::String, span, if value { "true" } else { "false" })
             }
             ScalarValue::Int(number) => self.out.owned(ValueKind::String, span, number.to_string()),
             ScalarValue::Float(number) => self.out.owned(ValueKind::String, span, scalar::float_key(number)),
@@ -306,7 +306,7 @@ impl<'a, 'p> Writer<'a, 'p> {
     /// Writes a scalar with that text, borrowed from the source if possible.
     fn write_text(&mut self, kind: ValueKind, text: &str, span: Span) {
         match self.span_in_source(text) {
-            Some(within) => self.out.slice(kind, span, within),
+            Some(within) => self.out.write_slice(kind, span, within),
             None => self.out.owned(kind, span, text),
         }
     }

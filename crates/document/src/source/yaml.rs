@@ -1,8 +1,8 @@
 //! YAML text into documents, as kubectl reads it: the parser, and what to do where it and kubectl disagree.
 //!
-//! The parser gives events with byte spans, [`Writer`] turns them into a document, [`Dialect`] refuses what the
+//! The parser gives events with byte spans, [`Writer`] turns them into a document, [`DialectChecker`] refuses what the
 //! parser takes and kubectl does not, or takes otherwise. What only the parser refuses is read from a copy
-//! ([`parsable`]).
+//! ([`parsable_copy`]).
 //!
 //! Invariant: one loop and an explicit stack, so depth and size are limits with a position and never a crash.
 
@@ -10,7 +10,7 @@ use std::borrow::Cow;
 
 use granit_parser::{ErrorKind, Event, ParseResult, Parser, ScanError, StrInput};
 
-use super::dialect::{Dialect, tab_error};
+use super::dialect::{DialectChecker, tab_error};
 use super::documents::{DocumentError, RefusedBy};
 use super::quoted;
 use super::writer::{Writer, to_span};
@@ -23,7 +23,7 @@ const MAX_NESTING: usize = 1_000;
 
 /// Reads the documents of a text between two `---` lines: usually one, and an error if another follows `...`.
 pub(super) struct Reader<'a> {
-    part: Part<'a>,
+    part: YamlPart<'a>,
     documents: DocumentSource<'a>,
     /// Documents read so far.
     count: usize,
@@ -46,7 +46,7 @@ impl<'a> Reader<'a> {
             Some(text) => documents_of_copy(source, &text, 0),
             None => DocumentSource::Parser(Box::new(new_parser(source))),
         };
-        Reader { part: Part::new(source), documents, count: 0, budget }
+        Reader { part: YamlPart::new(source), documents, count: 0, budget }
     }
 
     /// The next document; `None` at the end of the text or after an error.
@@ -59,7 +59,7 @@ impl<'a> Reader<'a> {
             self.count += 1;
             return document;
         };
-        if let Some(text) = parsable(self.part.source, &mut self.budget) {
+        if let Some(text) = parsable_copy(self.part.source, &mut self.budget) {
             self.documents = documents_of_copy(self.part.source, &text, self.count);
             return self.next_document();
         }
@@ -71,7 +71,7 @@ impl<'a> Reader<'a> {
 
 /// Reads all documents after the first `skipped` from `text`, a copy of the source with the same positions.
 fn documents_of_copy<'a>(source: &'a str, text: &str, skipped: usize) -> DocumentSource<'a> {
-    let (mut part, mut parser) = (Part::new(source), new_parser(text));
+    let (mut part, mut parser) = (YamlPart::new(source), new_parser(text));
     let documents = std::iter::from_fn(|| part.next_document(&mut parser, text)).skip(skipped);
     DocumentSource::Copied(documents.collect::<Vec<_>>().into_iter())
 }
@@ -96,7 +96,7 @@ fn with_line_end(source: &str) -> Option<String> {
 
 /// A copy of a text with the same positions that the parser accepts, for a text that it rejects although
 /// kubectl accepts it; `None` if there is none. See [`quoted::without_refused`].
-pub(super) fn parsable(source: &str, budget: &mut usize) -> Option<String> {
+pub(super) fn parsable_copy(source: &str, budget: &mut usize) -> Option<String> {
     let text = with_line_end(source).map_or(Cow::Borrowed(source), Cow::Owned);
     quoted::without_refused(&text, budget, |text| {
         let at = first_error(text)?;
@@ -122,9 +122,9 @@ fn first_error(text: &str) -> Option<usize> {
 }
 
 /// A text between two `---` lines.
-struct Part<'a> {
+struct YamlPart<'a> {
     source: &'a str,
-    dialect: Dialect<'a>,
+    dialect: DialectChecker<'a>,
     /// Number of nodes to allocate, because the first document is usually the only one.
     capacity: usize,
     /// True at the end of the text, or after an error.
@@ -133,10 +133,10 @@ struct Part<'a> {
     end: Option<usize>,
 }
 
-impl<'a> Part<'a> {
-    fn new(source: &'a str) -> Part<'a> {
+impl<'a> YamlPart<'a> {
+    fn new(source: &'a str) -> YamlPart<'a> {
         let capacity = (source.len() / 8).clamp(4, 1 << 20);
-        Part { source, dialect: Dialect::new(source), capacity, is_read: false, end: None }
+        YamlPart { source, dialect: DialectChecker::new(source), capacity, is_read: false, end: None }
     }
 
     /// The next document; `None` at the end of the text or after an error. `parsed` is the text that the parser reads.

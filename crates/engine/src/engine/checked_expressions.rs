@@ -26,7 +26,7 @@ struct StoredKey {
     text: Box<str>,
 }
 
-/// A borrowed [`StoredKey`], for lookups without allocation.
+/// A borrowed [`StoredKey`]: expression, purpose and environment, for lookups without allocation.
 struct Key<'a> {
     target: Target,
     env: CelEnv,
@@ -57,7 +57,7 @@ impl Weighter<StoredKey, u64> for ByBytes {
     }
 }
 
-/// The accepted expressions and their costs.
+/// Cache of CEL expressions that were accepted before, with their costs.
 #[derive(Debug)]
 pub(super) struct CheckedExpressions(
     Cache<StoredKey, u64, ByBytes, RandomState, DefaultLifecycle<StoredKey, u64>>,

@@ -15,6 +15,7 @@ use super::{Attributes, DecodedObject, Engine, Labels, Operation, identify, prep
 use crate::defaults::{DefaultsFor, Edit};
 use crate::policy;
 use tollgate_api::equal;
+use tollgate_api::profile::Profile;
 use tollgate_api::view::Object;
 use tollgate_document::doc::{Change, apply};
 use tollgate_document::field::Name;
@@ -35,19 +36,13 @@ impl Engine {
     /// Returns the edits that fill in the server's defaults and the tolerations of policies. No edits for an object
     /// that cannot be decoded or that the first profile does not serve.
     pub fn mutate(&self, admission: &Attributes<'_>, labels: Labels<'_>) -> Mutation {
-        let identity = identify(admission.object);
-        let Some(profile) = self.profiles.first() else { return Mutation::default() };
         if !admission.operation.writes_object() {
             return Mutation::default();
         }
-        let Ok((kind, version)) = identify::served_kind(&identity, profile, admission) else {
+        let Some((profile, new)) = self.decode_for_first_profile(admission) else {
             return Mutation::default();
         };
-        let now = admission.now.text;
-        let new = DecodedObject::decode(admission.object, kind, version, profile);
-        if new.has_errors() {
-            return Mutation::default();
-        }
+        let (now, Object { kind, version, .. }) = (admission.now.text, new.without_defaults());
         let old = admission.old_object.map(|old| DecodedObject::decode_stored(old, kind, version, profile));
         let old = old.filter(|old| !old.has_errors());
         let is_update = admission.operation == Operation::Update && admission.subresource.is_empty();
@@ -62,7 +57,7 @@ impl Engine {
             (edits, put_back)
         });
         if !self.policies.is_empty() && admission.operation == Operation::Create {
-            let decoded = admission.with_objects(Object::of(kind, version, new.value()), None);
+            let decoded = admission.with_objects(new.without_defaults(), None);
             edits.extend(self.policies.defaults(&decoded, &self.context_without_cluster(profile, labels)));
         }
         edits.retain(|edit| is_written(edit, admission.subresource) && !changes_nothing(edit, &new));
@@ -73,20 +68,23 @@ impl Engine {
     /// object. [`Engine::mutate`] adds none for these policies. Returns none for operations other than
     /// CREATE.
     pub fn undecided_defaults(&self, admission: &Attributes<'_>, labels: Labels<'_>) -> Vec<Finding> {
-        let identity = identify(admission.object);
-        let Some(profile) = self.profiles.first() else { return Vec::new() };
         if self.policies.is_empty() || admission.operation != Operation::Create {
             return Vec::new();
         }
-        let Ok((kind, version)) = identify::served_kind(&identity, profile, admission) else {
-            return Vec::new();
-        };
-        let new = DecodedObject::decode(admission.object, kind, version, profile);
-        if new.has_errors() {
-            return Vec::new();
-        }
-        let decoded = admission.with_objects(Object::of(kind, version, new.value()), None);
+        let Some((profile, new)) = self.decode_for_first_profile(admission) else { return Vec::new() };
+        let decoded = admission.with_objects(new.without_defaults(), None);
         self.policies.undecided_defaults(&decoded, &self.context_without_cluster(profile, labels))
+    }
+
+    /// Decodes the new object for the first profile; `None` if it has errors, or if the profile does not serve it.
+    fn decode_for_first_profile<'d>(
+        &self,
+        admission: &Attributes<'d>,
+    ) -> Option<(&'static Profile, DecodedObject<'d>)> {
+        let profile = self.profiles.first()?;
+        let (kind, version) = identify::served_kind(&identify(admission.object), profile, admission).ok()?;
+        let new = DecodedObject::decode(admission.object, kind, version, profile);
+        (!new.has_errors()).then_some((*profile, new))
     }
 }
 
@@ -123,23 +121,14 @@ fn changes_nothing(edit: &Edit, object: &DecodedObject<'_>) -> bool {
 
 /// Returns the edits as the text of an RFC 6902 JSON Patch; `[]` if there are none.
 pub fn json_patch(edits: &[Edit]) -> String {
-    let mut out = String::from("[");
-    for (index, edit) in edits.iter().enumerate() {
+    let operation = |edit: &Edit| {
         let (op, value) = match &edit.change {
             Change::Add { value, .. } | Change::Append { value, .. } => ("add", value),
             Change::Replace { value, .. } => ("replace", value),
         };
-        if index > 0 {
-            out.push(',');
-        }
-        out.push_str("{\"op\":\"");
-        out.push_str(op);
-        out.push_str("\",\"path\":");
-        gofmt::json_string(&mut out, &edit.at.pointer());
-        out.push_str(",\"value\":");
-        out.push_str(&value.to_json());
-        out.push('}');
-    }
-    out.push(']');
-    out
+        let mut path = String::new();
+        gofmt::json_string(&mut path, &edit.at.pointer());
+        format!(r#"{{"op":"{op}","path":{path},"value":{}}}"#, value.to_json())
+    };
+    format!("[{}]", edits.iter().map(operation).collect::<Vec<_>>().join(","))
 }

@@ -58,7 +58,7 @@ impl OwnedLabels {
         OwnedLabels(labels)
     }
 
-    /// Returns the labels, as the engine takes them.
+    /// Returns the labels as known labels.
     pub fn labels(&self) -> Labels<'_> {
         Labels::Known(self.0.root())
     }

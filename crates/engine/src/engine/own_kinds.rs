@@ -17,7 +17,8 @@ pub(super) fn policy_kind(object: Value<'_>) -> Option<PolicyKind> {
     PolicyKind::parse(kind).filter(|_| is_ours)
 }
 
-/// Returns what is wrong with a policy.
+/// Checks a policy that is created or updated, and returns a finding for each error that would keep it from being
+/// used.
 pub(super) fn findings(kind: PolicyKind, admission: &Attributes<'_>) -> Vec<Finding> {
     let spec = |object: Value<'_>| object.get("spec").to_json();
     let is_unchanged = admission.old_object.is_some_and(|old| spec(old) == spec(admission.object));

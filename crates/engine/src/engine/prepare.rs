@@ -74,7 +74,13 @@ impl<'d> DecodedObject<'d> {
         self.changed.as_ref().map_or(self.given, Doc::root)
     }
 
-    /// Returns the edits that the server's defaults would make.
+    /// The view of the decoded object, without defaults.
+    pub fn without_defaults(&self) -> Object<'_> {
+        Object::of(self.kind, self.version, self.value())
+    }
+
+    /// Returns the edits that the API server's defaults would make to the object; `old` is the stored object of an
+    /// update.
     pub fn default_edits(
         &self,
         old: Option<Object<'_>>,
@@ -82,7 +88,7 @@ impl<'d> DecodedObject<'d> {
         now: &str,
         purpose: DefaultsFor,
     ) -> Vec<defaults::Edit> {
-        defaults::default_edits(Object::of(self.kind, self.version, self.value()), old, profile, now, purpose)
+        defaults::default_edits(self.without_defaults(), old, profile, now, purpose)
     }
 
     /// Returns the document with the server's defaults filled in.
@@ -116,8 +122,8 @@ pub(super) fn with_document<'o>(
     Object { written: object.written, ..Object::of(object.kind(), version, value) }
 }
 
-/// Calls `then` with the stored object as the new one is compared with it: with defaults, in the shape of
-/// `version`. The documents behind that view live only as long as the call.
+/// Calls `then` with the stored object in the form in which it is compared with the new one: with defaults filled
+/// in, and converted to `version`. A callback, because the converted document lives only as long as the call.
 pub(super) fn with_stored<R>(
     old: Option<&DecodedObject<'_>>,
     version: Version,

@@ -244,7 +244,7 @@ fn warnings<'f>(findings: impl Iterator<Item = &'f Diagnostic> + Clone, is_admit
     all
 }
 
-/// A finding as a warning.
+/// The text of a warning, and whether it leaves out a time.
 struct Warning {
     text: String,
     /// True if there is no room for the time from which the finding denies.

@@ -57,7 +57,7 @@ pub fn count(query: ImpactQuery<'_>) -> ImpactCounts {
     let mut counts =
         ImpactCounts { published: found.published, allocated: found.allocated, ..ImpactCounts::default() };
     let mut namespaces: Vec<&str> = Vec::new();
-    for pod in found.pods.iter().filter_map(|slot| assessment.snapshot.pods().get(*slot)?.as_deref()) {
+    for pod in found.pods.iter().filter_map(|slot| assessment.snapshot.pods.get(*slot)?.as_deref()) {
         if assessment.is_pending(pod) {
             counts.pods += 1;
             if namespaces.last() != Some(&&*pod.namespace) {
@@ -116,7 +116,7 @@ fn distinct_namespaces<'i, 's: 'i>(pods: impl Iterator<Item = &'i PodImpact<'s>>
     namespaces
 }
 
-/// The number of devices and claims that a change affects, and the pods that use them.
+/// The number of devices and claims that a change affects, and the pods that use these claims.
 #[derive(Default)]
 struct AffectedObjects {
     published: usize,
@@ -126,7 +126,7 @@ struct AffectedObjects {
     pods: Vec<Slot>,
 }
 
-/// An impact query, prepared for the search.
+/// An impact query, with the rules in force and the results of their selectors.
 struct Assessment<'s> {
     query: ImpactQuery<'s>,
     snapshot: &'s Snapshot,
@@ -170,8 +170,8 @@ impl<'s> Assessment<'s> {
     /// Finds the devices that the change affects, and the claims and pods that use them.
     fn find_affected(&self) -> AffectedObjects {
         let mut found = AffectedObjects::default();
-        let mut visited = Visited { claims: vec![false; self.snapshot.claims().len()], pods: Vec::new() };
-        visited.pods.resize(self.snapshot.pods().len(), false);
+        let mut visited = Visited { claims: vec![false; self.snapshot.claims.len()], pods: Vec::new() };
+        visited.pods.resize(self.snapshot.pods.len(), false);
         match self.query.change {
             ProposedChange::Rule(rule) => self.search_rule(rule, &mut found, &mut visited),
             ProposedChange::Slice(slice) => self.search_slice(slice, &mut found, &mut visited),
@@ -179,7 +179,7 @@ impl<'s> Assessment<'s> {
         found
     }
 
-    /// Finds what a rule affects, in each pool that it selects.
+    /// Adds the devices that a rule selects, and the claims and pods that use them, pool by pool.
     fn search_rule(&self, rule: &Rule, found: &mut AffectedObjects, visited: &mut Visited) {
         let device = rule.selector.as_ref().and_then(|selector| selector.device.as_deref());
         let is_evaluated = self.selections.is_evaluated(rule);
@@ -193,8 +193,8 @@ impl<'s> Assessment<'s> {
         }
     }
 
-    /// Finds what the named device of a pool affects; without a name, all devices of the pool. `selects` further
-    /// restricts the devices by name.
+    /// Adds the named device of a pool, or all its devices without a name, and the claims and pods that use them.
+    /// `selects` further restricts the devices by name.
     fn search_pool(
         &self,
         pool: &Pool,
@@ -237,8 +237,8 @@ impl<'s> Assessment<'s> {
         }
     }
 
-    /// Finds what the tainted devices of a changed slice affect; nothing if the slice is not of its pool's newest
-    /// generation.
+    /// Adds the tainted devices of a changed slice, and the claims and pods that use them; nothing if the slice is
+    /// not of its pool's newest generation.
     fn search_slice(&self, change: &SliceChange, found: &mut AffectedObjects, visited: &mut Visited) {
         let Some(slice) = self.snapshot.slice(&change.name) else { return };
         let Some(pool) = self.snapshot.pool_named(&slice.driver, &slice.pool) else { return };
@@ -269,7 +269,7 @@ impl<'s> Assessment<'s> {
             return;
         }
         found.claims += 1;
-        let Some(entry) = self.snapshot.claims().get(slot) else { return };
+        let Some(entry) = self.snapshot.claims.get(slot) else { return };
         found.pods.extend(entry.pods.iter().copied().filter(|pod| mark_visited(&mut visited.pods, *pod)));
     }
 
@@ -295,7 +295,7 @@ impl<'s> Assessment<'s> {
         mut visit: impl FnMut(&'s str, Option<NotEvicted>, &'s AllocatedDevice),
     ) {
         for reference in &pod.claims {
-            let claims = self.snapshot.claims();
+            let claims = &self.snapshot.claims;
             let record = claims.get(reference.slot).and_then(|entry| entry.record.as_deref());
             let (Some(claim), Some((_, name))) = (record, claims.key(reference.slot)) else { continue };
             let not_evicted = eviction::not_evicted(pod, reference.source, claim, self.query.profile);
@@ -347,9 +347,9 @@ impl<'s> Assessment<'s> {
         }
     }
 
-    /// Returns what happens to a pod; `None` if the change affects none of its devices.
+    /// Returns what happens to a pod, and why; `None` if the change affects none of its devices.
     fn pod_impact(&self, slot: Slot, now: UnixNanos) -> Option<AssessedPod<'s>> {
-        let pod: &'s Pod = self.snapshot.pods().get(slot)?.as_deref()?;
+        let pod: &'s Pod = self.snapshot.pods.get(slot)?.as_deref()?;
         // Most pods have one reason: room for four, which a first push makes, is most of a report's memory.
         let mut reasons = Vec::with_capacity(1);
         let mut earliest: Option<UnixNanos> = None;
@@ -450,7 +450,7 @@ pub(super) fn selected_pools<'s>(
         None => (None, None),
     };
     let selects = rule.selector.is_some() || profile.missing_selector_evicts;
-    let drivers = selects.then(|| entry_or_all(snapshot.drivers(), driver.as_ref()));
+    let drivers = selects.then(|| entry_or_all(&snapshot.drivers, driver.as_ref()));
     let slots = drivers.into_iter().flatten().flat_map(move |pools| entry_or_all(pools, pool.as_ref()));
     slots.filter_map(|slot| Some((*slot, snapshot.pool(*slot)?)))
 }

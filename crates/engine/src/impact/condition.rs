@@ -11,7 +11,7 @@ pub struct RuleCondition {
     pub message: String,
 }
 
-/// The type of the condition.
+/// The type of the condition that the eviction controller writes into the status of a rule.
 pub const EVICTION_IN_PROGRESS: &str = "EvictionInProgress";
 
 /// The numbers that the eviction controller reports for a rule.

@@ -24,7 +24,7 @@ pub struct DeviceDetails {
 /// Fields of a ResourceSlice that impact does not read even if it reads all details.
 static UNREAD_DETAILED_FIELDS: NameSet = NameSet::of(&["annotations", "managedFields", "nodeSelector"]);
 
-/// Checks that a ResourceSlice decodes, as far as it is read.
+/// Returns an error if the fields of a ResourceSlice that are read with these details cannot be decoded.
 pub(super) fn check_slice_schema(
     details: DeviceDetails,
     version: Version,

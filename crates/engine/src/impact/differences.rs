@@ -19,7 +19,7 @@ pub fn differences(query: ImpactQuery<'_>, impact: &Impact<'_>) -> Vec<String> {
         ProposedChange::Rule(rule) => rule,
         ProposedChange::Slice(slice) => {
             sentences.extend(not_evaluated);
-            sentences.extend(partitions::sentence(query, &impact.partitions));
+            sentences.extend(partitions::partitions_note(query, &impact.partitions));
             note_ineffective_tolerations(query, tainted_by_slice(query, &slice.name), &mut sentences);
             note_replacements(impact, &mut sentences);
             return sentences;
@@ -29,7 +29,7 @@ pub fn differences(query: ImpactQuery<'_>, impact: &Impact<'_>) -> Vec<String> {
     note_unmatched_selector(query, rule, impact, &mut sentences);
     sentences.extend(not_evaluated);
     sentences.extend_from_slice(impact.selections.notes(rule));
-    sentences.extend(partitions::sentence(query, &impact.partitions));
+    sentences.extend(partitions::partitions_note(query, &impact.partitions));
     if rule.selector.as_ref().is_some_and(|selector| selector.by_class == ClassSelection::Dropped) {
         sentences.push(format!(
             "{} drops deviceClassName and selectors, so the rule selects devices by the remaining criteria only",
@@ -109,8 +109,9 @@ fn note_unmatched_selector(
     let selects_nothing = impact.counts.published == 0 && impact.counts.allocated == 0;
     // Without slices, nothing can be said about names; a dump that lacks them is reported as incomplete.
     if selects_nothing && query.snapshot.device_count() > 0 {
-        sentences
-            .extend(rule.selector.as_ref().and_then(|selector| unmatched::reason(selector, query.snapshot)));
+        sentences.extend(
+            rule.selector.as_ref().and_then(|selector| unmatched::no_match_reason(selector, query.snapshot)),
+        );
     }
 }
 
@@ -121,8 +122,7 @@ fn note_ineffective_tolerations<'s>(
     tainted: impl Iterator<Item = TaintedDevice<'s>>,
     sentences: &mut Vec<String>,
 ) {
-    let (mut no_effect, mut not_copied, mut overflow) =
-        (ClaimTally::new(), ClaimTally::new(), ClaimTally::new());
+    let [mut no_effect, mut not_copied, mut overflow] = <[ClaimTally; 3]>::default();
     for TaintedDevice { slot, result, taint } in tainted {
         let copied = eviction::tolerance(result.tolerations(query.profile), taint, query.profile);
         if copied == eviction::Tolerance::No {
@@ -197,7 +197,7 @@ fn tainted_by_slice<'s>(query: ImpactQuery<'s>, name: &str) -> impl Iterator<Ite
 
 /// Returns the allocated devices of the claim in a slot.
 fn allocated_devices(snapshot: &Snapshot, slot: Slot) -> impl Iterator<Item = &AllocatedDevice> {
-    let claim = snapshot.claims().get(slot).and_then(|entry| entry.record.as_deref());
+    let claim = snapshot.claims.get(slot).and_then(|entry| entry.record.as_deref());
     claim.into_iter().flat_map(|claim| claim.results.iter().flatten())
 }
 
@@ -224,15 +224,12 @@ fn tainted_by_rule<'s>(
 }
 
 /// Claims to which the same note applies.
+#[derive(Default)]
 struct ClaimTally {
     claims: Vec<Slot>,
 }
 
 impl ClaimTally {
-    fn new() -> ClaimTally {
-        ClaimTally { claims: Vec::new() }
-    }
-
     /// Adds a claim, unless it is the one that was added last.
     fn add(&mut self, slot: Slot) {
         if self.claims.last() != Some(&slot) {
@@ -247,7 +244,7 @@ impl ClaimTally {
         sentences: &mut Vec<String>,
         sentence: impl Fn(String) -> String,
     ) {
-        let names = self.claims.iter().filter_map(|slot| query.snapshot.claims().key(*slot));
+        let names = self.claims.iter().filter_map(|slot| query.snapshot.claims.key(*slot));
         let Some((namespace, name)) = names.clone().min() else { return };
         let claims = match names.count() - 1 {
             0 => format!("claim {namespace}/{name} tolerates the taint"),

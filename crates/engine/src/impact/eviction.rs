@@ -94,7 +94,7 @@ pub enum TaintSource<'s> {
 }
 
 impl TaintSource<'_> {
-    /// True if it selects devices also by class or expression, and these cannot be evaluated.
+    /// True if the source of the taint also selects devices by class or expression, and these cannot be evaluated.
     pub(super) fn is_conditional(self, selections: &ClassSelections<'_>) -> bool {
         match self {
             TaintSource::Rule(rule) => selections.is_unknown(rule),
@@ -232,7 +232,7 @@ impl Snapshot {
     }
 }
 
-/// Why the controller does not evict a pod because of a claim.
+/// The reason why the eviction controller does not evict a pod because of a claim.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum NotEvicted {
     /// The pod is not scheduled yet.

@@ -8,7 +8,7 @@ use super::record::Rule;
 use super::snapshot::Snapshot;
 use tollgate_formats::gotime::Timestamp;
 
-/// A rule that was probably forgotten.
+/// A DeviceTaintRule that has expired or has no owner, and the devices that it keeps idle.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ForgottenRule<'s> {
     /// Name of the rule.
@@ -56,7 +56,7 @@ impl Snapshot {
     fn count_devices(&self, rule: &Rule) -> (usize, usize) {
         let selector = rule.selector.clone().unwrap_or_default();
         let (mut devices, mut idle) = (0, 0);
-        for (driver, pools) in self.drivers() {
+        for (driver, pools) in &self.drivers {
             for (pool_name, slot) in pools {
                 let Some(pool) = self.pool(*slot) else { continue };
                 let listed = pool.current_slices().flat_map(|slice| slice.devices.iter());

@@ -22,12 +22,8 @@ pub(super) struct StringInterner {
     known: HashSet<InternedStr, RandomState>,
     /// Size at which unused strings are dropped.
     sweep_at: usize,
-    /// Direct-mapped cache of recent strings: effects, drivers and keys repeat and are found here without hashing.
-    recent: Vec<InternedStr>,
     /// Total size in bytes of all strings that were added.
     added: usize,
-    /// Buffer for joined strings.
-    scratch: String,
     pub(super) tolerations: ListCache<Toleration>,
     pub(super) labels: ListCache<(InternedStr, InternedStr)>,
     pub(super) counters: ListCache<(InternedStr, i128)>,
@@ -36,45 +32,14 @@ pub(super) struct StringInterner {
 /// Unused strings are not dropped below this size.
 const MIN_SWEEP_SIZE: usize = 4_096;
 
-/// Slots of the cache of recent strings; a power of two.
-const RECENT_SLOTS: usize = 256;
-
 impl StringInterner {
-    /// Returns the shared copy of a text, which is added if it is new.
+    /// Returns the shared copy of a text, which is added if it is new; drops unused strings if the table has doubled.
     pub(super) fn intern(&mut self, text: &str) -> InternedStr {
-        if self.recent.is_empty() {
-            self.recent.resize(RECENT_SLOTS, InternedStr::from(""));
-        }
-        let slot = recent_slot(text);
-        match self.recent.get(slot) {
-            Some(name) if **name == *text => return InternedStr::clone(name),
-            _ => {}
-        }
-        let name = self.look_up(text);
-        if let Some(recent) = self.recent.get_mut(slot) {
-            *recent = InternedStr::clone(&name);
-        }
-        name
-    }
-
-    /// Returns the shared copy of the three texts joined.
-    pub(super) fn intern_joined(&mut self, texts: [&str; 3]) -> InternedStr {
-        let mut scratch = std::mem::take(&mut self.scratch);
-        scratch.clear();
-        scratch.extend(texts);
-        let name = self.intern(&scratch);
-        self.scratch = scratch;
-        name
-    }
-
-    /// Returns the shared copy of a text from the table, which is added if it is new; drops unused strings if the table
-    /// has doubled.
-    fn look_up(&mut self, text: &str) -> InternedStr {
         if let Some(name) = self.known.get(text) {
             return InternedStr::clone(name);
         }
         if self.known.len() >= self.sweep_at.max(MIN_SWEEP_SIZE) {
-            self.sweep();
+            self.drop_unused();
         }
         let name = InternedStr::from(text);
         self.added = self.added.wrapping_add(text.len() + STRING_OVERHEAD_BYTES);
@@ -88,9 +53,8 @@ impl StringInterner {
         self.added
     }
 
-    /// Drops the strings that only the interner references, and empties the caches.
-    pub(super) fn sweep(&mut self) {
-        self.recent.clear();
+    /// Drops the strings that only the interner references, and empties the caches of lists.
+    pub(super) fn drop_unused(&mut self) {
         (self.tolerations, self.labels) = (ListCache::default(), ListCache::default());
         self.counters = ListCache::default();
         self.known.retain(|name| Arc::strong_count(name) > 1);
@@ -146,12 +110,6 @@ impl<T> ListCache<T> {
 fn list_slot(written: &[u8]) -> usize {
     let hash = foldhash::fast::FixedState::default().hash_one(written);
     (hash >> 32) as usize % LIST_SLOTS
-}
-
-/// Returns the slot of a string in the cache of recent strings.
-fn recent_slot(text: &str) -> usize {
-    let hash = foldhash::fast::FixedState::default().hash_one(text);
-    (hash >> 32) as usize % RECENT_SLOTS
 }
 
 #[cfg(test)]

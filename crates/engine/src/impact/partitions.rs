@@ -20,7 +20,7 @@ use super::record::{CounterConsumption, Rule, Slice};
 use super::selection::ClassSelections;
 use super::slots::Slot;
 use super::snapshot::{Pool, Snapshot};
-use super::target::DeviceNames;
+use super::target::NameSelector;
 use super::{ImpactQuery, ProposedChange, SliceChange};
 
 /// A device that is a partition of another one.
@@ -38,7 +38,7 @@ impl std::fmt::Display for Partition<'_> {
     }
 }
 
-/// Partitions that a sentence names.
+/// Maximum number of partitions that a sentence names.
 const MAX_NAMED_PARTITIONS: usize = 5;
 
 /// Returns the partitions of the devices that the change taints, except partitions that are tainted as well.
@@ -68,7 +68,7 @@ pub(super) fn untainted_partitions<'s>(
 
 /// Returns the partitions of the devices with these names, including tainted ones, without the devices
 /// themselves.
-pub(super) fn all_partitions<'s>(snapshot: &'s Snapshot, targets: &[DeviceNames]) -> Vec<Partition<'s>> {
+pub(super) fn all_partitions<'s>(snapshot: &'s Snapshot, targets: &[NameSelector]) -> Vec<Partition<'s>> {
     let fits = |wanted: &Option<String>, found: &str| wanted.as_ref().is_none_or(|wanted| wanted == found);
     let is_selected = |_: Slot, device: &ConsumingDevice<'_>| {
         targets.iter().any(|names| {
@@ -81,7 +81,7 @@ pub(super) fn all_partitions<'s>(snapshot: &'s Snapshot, targets: &[DeviceNames]
 }
 
 /// Returns a sentence that names the first partitions that stay allocatable; `None` if there are none.
-pub(super) fn sentence(query: ImpactQuery<'_>, partitions: &[Partition<'_>]) -> Option<String> {
+pub(super) fn partitions_note(query: ImpactQuery<'_>, partitions: &[Partition<'_>]) -> Option<String> {
     let (selected, is_blocking) = match query.change {
         ProposedChange::Rule(rule) => ("selected", is_blocking_effect(&rule.taint.effect)),
         ProposedChange::Slice(_) => ("tainted", true),
@@ -108,7 +108,7 @@ pub(super) fn sentence(query: ImpactQuery<'_>, partitions: &[Partition<'_>]) -> 
     ))
 }
 
-/// A device that consumes counters.
+/// A device that consumes shared counters, and what it consumes.
 struct ConsumingDevice<'s> {
     names: Partition<'s>,
     slice: &'s str,
@@ -141,7 +141,7 @@ fn find_partitions<'s>(
     excluded: impl Fn(Slot, &ConsumingDevice<'s>) -> bool,
 ) -> Vec<Partition<'s>> {
     let mut found = BTreeSet::new();
-    for slot in snapshot.drivers().values().flat_map(|pools| pools.values()) {
+    for slot in snapshot.drivers.values().flat_map(|pools| pools.values()) {
         let Some(pool) = snapshot.pool(*slot) else { continue };
         let (selected, others): (Vec<ConsumingDevice<'s>>, Vec<_>) =
             consuming_devices(pool).partition(|device| is_selected(*slot, device));
@@ -174,7 +174,7 @@ fn consuming_devices(pool: &Pool) -> impl Iterator<Item = ConsumingDevice<'_>> {
     })
 }
 
-/// Amounts by counter set and counter.
+/// Amounts of shared counters in billionths, by counter set and counter.
 type Amounts<'s> = HashMap<(&'s str, &'s str), i128, RandomState>;
 
 /// Returns the maximum amount of each counter that any of the devices consumes.
@@ -187,7 +187,7 @@ fn most_consumed<'s>(devices: &[ConsumingDevice<'s>]) -> Amounts<'s> {
     most
 }
 
-/// Returns for each counter how much there is of it.
+/// Returns the total amount of each shared counter of a pool.
 fn available_counters(pool: &Pool) -> Amounts<'_> {
     let sets = pool.current_slices().flat_map(|slice| &*slice.counter_sets);
     sets.flat_map(|(set, counters)| counters.iter().map(move |(name, amount)| ((&**set, &**name), *amount)))
@@ -208,7 +208,7 @@ fn is_in_conflict(device: &ConsumingDevice<'_>, most: &Amounts<'_>, available: &
     })
 }
 
-/// Returns what a device consumes, as counter set, counter and amount.
+/// Returns the shared counters that a device consumes: counter set, counter and amount.
 fn consumed_counters<'s>(
     device: &ConsumingDevice<'s>,
 ) -> impl Iterator<Item = ((&'s str, &'s str), i128)> + use<'s> {

@@ -14,7 +14,7 @@ use super::record::Taint;
 /// Number of evictions of a taint that happen without waiting.
 const BURST: UnixNanos = 10;
 
-/// A taint that evicts a pod.
+/// A taint that evicts a pod, with the time and the rate limit of its evictions.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct DueEviction<'s> {
     /// The time of the eviction without a rate limit.

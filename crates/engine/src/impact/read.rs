@@ -336,7 +336,7 @@ pub(super) fn pod_record(
         name,
         uid: metadata.uid().into(),
         owner: controlling_owner(metadata)
-            .map(|owner| names.intern_joined([owner.kind(), "/", owner.name()])),
+            .map(|owner| names.intern(&format!("{}/{}", owner.kind(), owner.name()))),
         scheduled: !spec.node_name().is_empty(),
         deleting: !metadata.json().get("deletionTimestamp").is_null(),
         group: spec.scheduling_group().pod_group_name().map(|name| names.intern(name)),

@@ -36,7 +36,7 @@ pub struct TaintPatch {
 }
 
 impl Taint {
-    /// True if its effect is NoExecute.
+    /// True if the effect of the taint is NoExecute.
     pub fn evicts(&self) -> bool {
         &*self.effect == "NoExecute"
     }
@@ -55,7 +55,7 @@ impl std::fmt::Display for Taint {
     }
 }
 
-/// A toleration of an allocation result.
+/// A toleration in the allocation result of a claim.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Toleration {
     pub key: Arc<str>,
@@ -145,7 +145,7 @@ impl Selector {
     }
 }
 
-/// A DeviceTaintRule.
+/// The fields of a DeviceTaintRule that evictions depend on.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Rule {
     /// `metadata.name`, or `metadata.generateName`
@@ -161,7 +161,7 @@ pub struct Rule {
 }
 
 impl Rule {
-    /// Returns its class and expressions, if it has any and the release has these fields.
+    /// Returns the device class and CEL expressions of the rule, if it has any and the release has these fields.
     pub(super) fn class_criteria(&self) -> Option<&ClassCriteria> {
         match &self.selector.as_ref()?.by_class {
             ClassSelection::Yes(criteria) => Some(criteria),
@@ -170,7 +170,7 @@ impl Rule {
     }
 }
 
-/// A ResourceSlice.
+/// The fields of a ResourceSlice that evictions depend on.
 #[derive(Debug)]
 pub(super) struct Slice {
     /// Bytes of memory that it counts for (`cost`).
@@ -207,7 +207,7 @@ impl Slice {
     }
 }
 
-/// A device of a slice.
+/// A device of a ResourceSlice, with its taints.
 #[derive(Debug)]
 pub(super) struct Device {
     pub(super) name: InternedStr,
@@ -226,7 +226,7 @@ pub(super) struct CounterConsumption {
     pub(super) counters: Counters,
 }
 
-/// A DeviceClass.
+/// The selectors of a DeviceClass.
 #[derive(Debug)]
 pub(super) struct DeviceClass {
     /// Bytes of memory that it counts for (`cost`).
@@ -238,7 +238,7 @@ pub(super) struct DeviceClass {
 /// Tolerations shared by several allocation results.
 pub(super) type Tolerations = Arc<[Toleration]>;
 
-/// A ResourceClaim.
+/// The fields of a ResourceClaim that evictions depend on.
 #[derive(Debug)]
 pub(super) struct Claim {
     /// Bytes of memory that it counts for (`cost`).
@@ -256,7 +256,7 @@ pub(super) struct ClaimOwner {
     pub(super) pod_group: Option<InternedStr>,
 }
 
-/// One allocated device.
+/// A device in the allocation result of a claim, with the tolerations that apply to it.
 #[derive(Debug)]
 pub(super) struct AllocatedDevice {
     pub(super) driver: InternedStr,
@@ -287,7 +287,7 @@ pub(super) struct ClaimConsumer {
     pub(super) pod_group: Option<InternedStr>,
 }
 
-/// A Pod that uses claims.
+/// The fields of a pod with claims that evictions depend on.
 #[derive(Debug)]
 pub(super) struct Pod {
     /// Bytes of memory that it counts for (`cost`).
@@ -327,7 +327,7 @@ pub(super) enum ClaimSource {
     ExtendedResource,
 }
 
-/// A PodDisruptionBudget.
+/// The fields of a PodDisruptionBudget that decide which evictions it allows.
 #[derive(Debug)]
 pub(super) struct Budget {
     /// Bytes of memory that it counts for (`cost`).

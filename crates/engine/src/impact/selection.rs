@@ -142,7 +142,7 @@ impl<'s> ClassSelections<'s> {
         matches!(self.rules.get(&*rule.name), Some(Some(_)))
     }
 
-    /// Returns what to know about the evaluation of the rule, as sentences.
+    /// Returns sentences about problems with the evaluation of the rule's class and expressions.
     pub(super) fn notes(&self, rule: &Rule) -> &[String] {
         self.rules.get(&*rule.name).and_then(Option::as_ref).map_or(&[], |evaluated| &evaluated.notes)
     }
@@ -168,7 +168,7 @@ fn evaluate_rule<'s>(
         return Some(evaluated);
     }
     let mut problems = Problems::default();
-    for (driver, pools) in snapshot.drivers() {
+    for (driver, pools) in &snapshot.drivers {
         for slot in pools.values() {
             let slices = snapshot.pool(*slot).into_iter().flat_map(Pool::current_slices);
             for slice in slices {

@@ -112,7 +112,7 @@ impl FieldShape {
     /// Checks that a value has this shape; null and absent always have it. The error is the path and what is wrong
     /// there.
     fn check_shape(&self, at: &Path<'_>, value: Value<'_>) -> Result<(), ShapeError> {
-        let (expected, article) = self.expected();
+        let (expected, article) = self.expected_type();
         if value.is_null() {
             return Ok(());
         }
@@ -146,7 +146,7 @@ impl FieldShape {
     }
 
     /// Returns the JSON type of this shape, and its name with an article.
-    fn expected(&self) -> (Json, &'static str) {
+    fn expected_type(&self) -> (Json, &'static str) {
         match self {
             Str => (Json::String, "a string"),
             Number => (Json::Number, "a number"),

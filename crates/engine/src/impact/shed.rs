@@ -30,7 +30,7 @@ impl Snapshot {
     }
 
     /// Returns every object with its kind, the bytes that it counts for, its namespace and its name.
-    fn sizes(&self) -> Vec<(SnapshotKind, usize, (InternedStr, InternedStr))> {
+    fn object_sizes(&self) -> Vec<(SnapshotKind, usize, (InternedStr, InternedStr))> {
         let mut sizes = Vec::new();
         for kind in SnapshotKind::ALL {
             for (namespace, name) in self.keys(kind) {
@@ -71,12 +71,12 @@ impl Snapshot {
     /// Does nothing if the snapshot takes at most `limit` bytes. Otherwise removes the largest objects until it takes
     /// clearly less, and returns them; slices, classes and rules, which only drivers and administrators write, are
     /// removed last.
-    pub fn shed(&mut self, limit: usize) -> Vec<LeftOutObject> {
+    pub fn shed_largest_objects(&mut self, limit: usize) -> Vec<LeftOutObject> {
         let mut removed = Vec::new();
         if self.bytes <= limit {
             return removed;
         }
-        let mut objects = self.sizes();
+        let mut objects = self.object_sizes();
         let rank = |kind: SnapshotKind| {
             matches!(kind, SnapshotKind::Slice | SnapshotKind::Rule | SnapshotKind::Class)
         };
@@ -95,7 +95,7 @@ impl Snapshot {
                 bytes,
             });
         }
-        self.names.sweep();
+        self.names.drop_unused();
         removed
     }
 }

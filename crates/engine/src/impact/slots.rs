@@ -8,7 +8,7 @@ use foldhash::fast::RandomState;
 
 use super::interner::InternedStr;
 
-/// The index of a record.
+/// The index of a record in a [`SlotMap`].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub(super) struct Slot(u32);
 
@@ -22,7 +22,7 @@ impl Slot {
     }
 }
 
-/// Records by slot and by name.
+/// Stores records in slots, which are found by namespace and name and reused after a removal.
 #[derive(Clone, Debug)]
 pub(super) struct SlotMap<T> {
     entries: Vec<SlotEntry<T>>,

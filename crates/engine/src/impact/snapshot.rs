@@ -77,7 +77,7 @@ pub(super) struct ClaimEntry {
 /// The pools of a driver, by name.
 pub(super) type Pools = BTreeMap<InternedStr, Slot>;
 
-/// The state of a cluster.
+/// The part of the cluster state that evictions depend on, with indexes.
 #[derive(Debug, Default)]
 pub struct Snapshot {
     pub(super) names: StringInterner,
@@ -86,7 +86,7 @@ pub struct Snapshot {
     /// Bytes of memory that all objects count for (`cost`).
     pub(super) bytes: usize,
     pub(super) slices: HashMap<InternedStr, Arc<Slice>, RandomState>,
-    drivers: BTreeMap<InternedStr, Pools>,
+    pub(super) drivers: BTreeMap<InternedStr, Pools>,
     /// The pools, by driver and name.
     pub(super) pools: SlotMap<Pool>,
     pub(super) claims: SlotMap<ClaimEntry>,
@@ -99,7 +99,8 @@ pub struct Snapshot {
 }
 
 impl Clone for Snapshot {
-    /// Shares the records and starts with an empty interner.
+    /// Shares the records and starts with an empty interner, because two interners would keep each other's strings
+    /// alive.
     fn clone(&self) -> Snapshot {
         Snapshot {
             names: StringInterner::default(),
@@ -119,7 +120,8 @@ impl Clone for Snapshot {
 }
 
 impl Snapshot {
-    /// An empty snapshot that stores only names and taints of devices.
+    /// An empty snapshot that stores only names and taints of devices, without the attributes and counters that
+    /// [`Snapshot::with_details`] can add.
     pub fn new() -> Snapshot {
         Snapshot::default()
     }
@@ -274,10 +276,6 @@ impl Snapshot {
         self.rules().any(|rule| rule.class_criteria().is_some())
     }
 
-    pub(super) fn drivers(&self) -> &BTreeMap<InternedStr, Pools> {
-        &self.drivers
-    }
-
     pub(super) fn slice(&self, name: &str) -> Option<&Slice> {
         self.slices.get(name).map(|slice| &**slice)
     }
@@ -292,14 +290,6 @@ impl Snapshot {
 
     pub(super) fn rules(&self) -> impl Iterator<Item = &Rule> {
         self.rules.values().map(|rule| &**rule)
-    }
-
-    pub(super) fn claims(&self) -> &SlotMap<ClaimEntry> {
-        &self.claims
-    }
-
-    pub(super) fn pods(&self) -> &SlotMap<Option<Arc<Pod>>> {
-        &self.pods
     }
 
     /// Returns the PodDisruptionBudgets in a namespace.

@@ -18,7 +18,7 @@ use super::record::Rule;
 use super::snapshot::{Pool, Pools, Snapshot};
 use tollgate_api::profile::Profile;
 
-/// The rules of a cluster, with one of them replaced or added.
+/// The DeviceTaintRules of a cluster, with one of them replaced or added.
 #[derive(Clone, Copy, Debug)]
 pub struct RulesTogether<'s> {
     /// The state of the cluster.
@@ -71,7 +71,7 @@ impl<'s> SelectedDevices<'s> {
 }
 
 impl<'s> RulesTogether<'s> {
-    /// Collects the devices that the rules taint.
+    /// Collects the devices that the DeviceTaintRules taint with NoSchedule or NoExecute.
     pub fn tainted_devices(self) -> TaintedDevices<'s> {
         let mut tainted = TaintedDevices {
             snapshot: self.snapshot,
@@ -116,7 +116,7 @@ impl<'s> TaintedDevices<'s> {
 
     /// Returns the number of published devices of a driver that are tainted.
     pub fn count(&self, driver: &str) -> usize {
-        let Some(pools) = self.snapshot.drivers().get(driver) else { return 0 };
+        let Some(pools) = self.snapshot.drivers.get(driver) else { return 0 };
         let none = SelectedDevices::default();
         let own = self.by_driver.get(driver).unwrap_or(&none);
         let both = [own, &self.everywhere];
@@ -147,24 +147,11 @@ fn tainted_in(name: &str, pool: &Pool, selected: [&SelectedDevices<'_>; 2]) -> u
     let sets =
         selected.iter().flat_map(|selected| [Some(&selected.devices), selected.pool_devices.get(name)]);
     let sets: Vec<&HashSet<&str, RandomState>> = sets.flatten().filter(|set| !set.is_empty()).collect();
-    let wanted: usize = sets.iter().map(|set| set.len()).sum();
-    let mut count = 0;
-    for slice in pool.current_slices() {
-        if wanted < slice.devices.len() {
-            let mut found: Vec<&str> = sets
-                .iter()
-                .flat_map(|set| set.iter().copied())
-                .filter(|name| slice.device(name).is_some())
-                .collect();
-            found.sort_unstable();
-            found.dedup();
-            count += found.len();
-        } else {
-            let is_tainted = |device: &str| sets.iter().any(|set| set.contains(device));
-            count += slice.devices.iter().filter(|device| is_tainted(&device.name)).count();
-        }
+    if sets.is_empty() {
+        return 0;
     }
-    count
+    let devices = pool.current_slices().flat_map(|slice| slice.devices.iter());
+    devices.filter(|device| sets.iter().any(|set| set.contains(&*device.name))).count()
 }
 
 /// Returns the number of devices that current slices of these pools list.
@@ -176,11 +163,11 @@ fn count_published(snapshot: &Snapshot, pools: &Pools) -> usize {
 impl Snapshot {
     /// Returns the names of the drivers that publish devices or have allocated ones.
     pub fn driver_names(&self) -> impl Iterator<Item = &str> {
-        self.drivers().keys().map(|name| &**name)
+        self.drivers.keys().map(|name| &**name)
     }
 
     /// Returns the number of devices that a driver publishes.
     pub fn published_devices(&self, driver: &str) -> usize {
-        self.drivers().get(driver).map_or(0, |pools| count_published(self, pools))
+        self.drivers.get(driver).map_or(0, |pools| count_published(self, pools))
     }
 }

@@ -18,14 +18,14 @@ use tollgate_api::conform::suggest::nearest;
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum DeviceTarget {
     /// Devices by driver, pool and name.
-    Devices(DeviceNames),
+    Devices(NameSelector),
     /// The devices of a node.
     Node(String),
 }
 
-/// The names in a device selector; `None` matches any name.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct DeviceNames {
+/// Selects devices by the exact names of driver, pool and device; `None` matches any name.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+pub struct NameSelector {
     pub driver: Option<String>,
     pub pool: Option<String>,
     pub device: Option<String>,
@@ -35,15 +35,15 @@ pub struct DeviceNames {
 #[derive(Debug, Default)]
 pub struct ResolvedTarget {
     /// One selector for each rule that is needed.
-    pub devices: Vec<DeviceNames>,
+    pub devices: Vec<NameSelector>,
     /// Notes about devices that may belong to the target but are omitted.
     pub notes: Vec<String>,
 }
 
-impl DeviceNames {
+impl NameSelector {
     /// True if no name is set, so that all devices are selected.
     pub fn is_everything(&self) -> bool {
-        *self == DeviceNames::default()
+        *self == NameSelector::default()
     }
 
     /// Returns the names that are set, each with the name of its field.
@@ -78,7 +78,7 @@ impl DeviceTarget {
             [driver, pool @ .., device] => (*driver, Some(pool.join("/")), Some((*device).to_owned())),
             [] => return Err("expected DRIVER[/POOL[/DEVICE]] or node/NAME".to_owned()),
         };
-        Ok(DeviceTarget::Devices(DeviceNames {
+        Ok(DeviceTarget::Devices(NameSelector {
             driver: given(driver.to_owned()),
             pool: pool.and_then(given),
             device: device.and_then(given),
@@ -96,9 +96,9 @@ impl DeviceTarget {
 }
 
 /// Returns these devices and all their partitions, one selector for each rule that is needed.
-pub fn with_partitions(mut devices: Vec<DeviceNames>, snapshot: &Snapshot) -> Vec<DeviceNames> {
+pub fn with_partitions(mut devices: Vec<NameSelector>, snapshot: &Snapshot) -> Vec<NameSelector> {
     let partitions = partitions::all_partitions(snapshot, &devices);
-    devices.extend(partitions.into_iter().map(|partition| DeviceNames {
+    devices.extend(partitions.into_iter().map(|partition| NameSelector {
         driver: Some(partition.driver.to_owned()),
         pool: Some(partition.pool.to_owned()),
         device: Some(partition.device.to_owned()),
@@ -107,7 +107,7 @@ pub fn with_partitions(mut devices: Vec<DeviceNames>, snapshot: &Snapshot) -> Ve
 }
 
 /// Returns the names as they are if they select at least one device; otherwise an error.
-fn resolve_names(names: &DeviceNames, snapshot: &Snapshot) -> Result<ResolvedTarget, String> {
+fn resolve_names(names: &NameSelector, snapshot: &Snapshot) -> Result<ResolvedTarget, String> {
     let shared = |name: &Option<String>| name.as_deref().map(Into::into);
     let selector = Selector {
         driver: shared(&names.driver),
@@ -118,7 +118,7 @@ fn resolve_names(names: &DeviceNames, snapshot: &Snapshot) -> Result<ResolvedTar
     let Some(reason) = unmatched::missing_name(&selector, snapshot) else {
         return Ok(ResolvedTarget { devices: vec![names.clone()], notes: Vec::new() });
     };
-    let Some(driver) = names.driver.as_deref().filter(|name| !snapshot.drivers().contains_key(*name)) else {
+    let Some(driver) = names.driver.as_deref().filter(|name| !snapshot.drivers.contains_key(*name)) else {
         return Err(reason);
     };
     // The first part is not a driver: perhaps a node, or a pool, which is often called after its node.
@@ -128,7 +128,7 @@ fn resolve_names(names: &DeviceNames, snapshot: &Snapshot) -> Result<ResolvedTar
     let of_pool = |(name, pools): (&super::interner::InternedStr, &super::snapshot::Pools)| {
         pools.contains_key(driver).then(|| name.to_string())
     };
-    match snapshot.drivers().iter().find_map(of_pool) {
+    match snapshot.drivers.iter().find_map(of_pool) {
         Some(owner) => Err(format!("{reason}; `{driver}` is a pool: use `{owner}/{driver}`")),
         None => Err(reason),
     }
@@ -151,7 +151,7 @@ fn node_names(snapshot: &Snapshot) -> BTreeSet<&str> {
 
 /// Returns the pools as (driver, pool name, pool).
 fn pools(snapshot: &Snapshot) -> impl Iterator<Item = (&str, &str, &Pool)> {
-    snapshot.drivers().iter().flat_map(move |(driver, pools)| {
+    snapshot.drivers.iter().flat_map(move |(driver, pools)| {
         let known = pools.iter().filter_map(move |(name, slot)| Some((name, snapshot.pool(*slot)?)));
         known.map(move |(name, pool)| (&**driver, &**name, pool))
     })
@@ -177,7 +177,7 @@ fn resolve_node(node: &str, snapshot: &Snapshot) -> Result<ResolvedTarget, Strin
                 others += 1;
             }
         }
-        let of = |device: Option<&str>| DeviceNames {
+        let of = |device: Option<&str>| NameSelector {
             driver: Some(driver.to_owned()),
             pool: Some(name.to_owned()),
             device: device.map(ToOwned::to_owned),
@@ -208,13 +208,13 @@ fn resolve_node(node: &str, snapshot: &Snapshot) -> Result<ResolvedTarget, Strin
 
 #[cfg(test)]
 mod tests {
-    use super::{DeviceNames, DeviceTarget};
+    use super::{DeviceTarget, NameSelector};
     use crate::impact::Snapshot;
     use tollgate_document::doc;
 
-    fn names(parts: [&str; 3]) -> DeviceNames {
+    fn names(parts: [&str; 3]) -> NameSelector {
         let [driver, pool, device] = parts.map(|part| Some(part.to_owned()).filter(|part| !part.is_empty()));
-        DeviceNames { driver, pool, device }
+        NameSelector { driver, pool, device }
     }
 
     #[test]

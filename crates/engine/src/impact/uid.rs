@@ -3,7 +3,7 @@
 //! Every pod is compared with the owner and the consumers of its claims, so a report over many pods mostly waits for
 //! these. They are never displayed, only compared; two are equal if their texts are.
 
-/// The UID of an object.
+/// The UID of an object, in 16 bytes if it is a UUID.
 #[derive(PartialEq, Eq, Debug)]
 pub(super) enum Uid {
     /// 32 lowercase hexadecimal digits with four dashes, which every API server writes. Bytes, because a number would

@@ -9,14 +9,14 @@ use super::snapshot::{Pool, Snapshot};
 use tollgate_api::conform::suggest::nearest;
 
 /// Returns in one sentence why the selector selects no devices; `None` if every name exists, but not on one device.
-pub(super) fn reason(selector: &Selector, snapshot: &Snapshot) -> Option<String> {
+pub(super) fn no_match_reason(selector: &Selector, snapshot: &Snapshot) -> Option<String> {
     missing_name(selector, snapshot).map(|missing| format!("the rule selects no devices: {missing}"))
 }
 
 /// Returns a sentence about the first name in the selector that no ResourceSlice contains, with a similar
 /// existing name; `None` if all names exist.
 pub(super) fn missing_name(selector: &Selector, snapshot: &Snapshot) -> Option<String> {
-    let drivers = snapshot.drivers();
+    let drivers = &snapshot.drivers;
     let in_driver = |name: &str| selector.driver.as_deref().is_none_or(|wanted| wanted == name);
     if let Some(driver) = selector.driver.as_deref()
         && !drivers.contains_key(driver)
@@ -78,7 +78,7 @@ fn unpadded(name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::reason;
+    use super::no_match_reason;
     use crate::impact::Snapshot;
     use crate::impact::record::Selector;
     use tollgate_document::doc;
@@ -127,7 +127,7 @@ mod tests {
             let selector =
                 Selector { driver: arc(driver), pool: arc(pool), device: arc(device), ..Selector::default() };
             let expected = expected.map(|end| format!("the rule selects no devices: no ResourceSlice {end}"));
-            assert_eq!(reason(&selector, &snapshot), expected);
+            assert_eq!(no_match_reason(&selector, &snapshot), expected);
         }
     }
 }

@@ -22,14 +22,15 @@ use tollgate_formats::gotime;
 
 /// The reason why a policy cannot be evaluated.
 #[derive(Debug)]
-pub(super) struct Defect {
+pub(super) struct PolicyDefect {
     /// The first error in the policy.
     error: Box<str>,
     /// True if the policy has `validations`, which `match.drivers` does not narrow.
     is_for_every_driver: bool,
 }
 
-/// Returns a policy that cannot be evaluated, with as much as can be read of the requests that it matches.
+/// Returns a policy that cannot be evaluated. It matches the requests that the valid fields of its `spec.match`
+/// select.
 pub(super) fn broken_policy(kind: PolicyKind, spec: Value<'_>, errors: &[PolicyFault]) -> Policy {
     let printed: Vec<String> = errors.iter().map(|error| error.at.print(PathStyle::User)).collect();
     let is_faulty = |field: &str| {
@@ -57,7 +58,7 @@ pub(super) fn broken_policy(kind: PolicyKind, spec: Value<'_>, errors: &[PolicyF
         name: "".into(),
         source: "".into(),
         generation: None,
-        broken: first.map(|error| Defect {
+        broken: first.map(|error| PolicyDefect {
             error: format!("{error}{more}").into(),
             is_for_every_driver: spec.get("validations").exists(),
         }),
@@ -71,7 +72,7 @@ pub(super) fn broken_policy(kind: PolicyKind, spec: Value<'_>, errors: &[PolicyF
         fails_closed: action == Level::Deny && spec.get("onUnavailable").str() == "Deny",
         contact: optional_text(spec.get("contact")).filter(|text| !text.is_empty()),
         docs: optional_text(spec.get("docs")).filter(|text| !text.is_empty()),
-        expressions: expressions.only_conditions(!is_faulty("spec.matchConditions")),
+        expressions: expressions.without_validations(!is_faulty("spec.matchConditions")),
         scope,
         spec: kind.read_spec(Value::absent(), &at, &schemas, &mut ignored),
         json: "".into(),
@@ -84,7 +85,7 @@ impl Policy {
     /// `failurePolicy: Ignore`.
     pub(super) fn report_broken(
         &self,
-        defect: &Defect,
+        defect: &PolicyDefect,
         admission: &DecodedAttributes<'_>,
         context: &Context<'_>,
         report: &mut ViolationReport<'_>,

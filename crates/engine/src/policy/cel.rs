@@ -25,7 +25,7 @@ use ::cel::{Context, Env, IdedExpr, Value as CelValue};
 use tollgate_cel::{Expression, Fault, Target};
 use tollgate_document::doc::Value;
 
-/// A compiled expression.
+/// A compiled CEL expression of a policy.
 #[derive(Debug)]
 pub(super) struct Program {
     tree: IdedExpr,
@@ -37,7 +37,7 @@ pub(super) struct Program {
     pub(super) names: BTreeSet<String>,
 }
 
-/// The variables of expressions.
+/// The values of the CEL variables for one request, and the steps that its expressions may still take.
 pub(super) struct Variables<'d> {
     object: Value<'d>,
     old_object: Value<'d>,
@@ -49,10 +49,10 @@ pub(super) struct Variables<'d> {
     steps_left: Cell<u64>,
 }
 
-/// Nodes in each other that any thread has the stack for, in a debug build.
+/// Nesting depth of expressions that can be evaluated on the stack of any thread, also in debug builds.
 const FLAT_DEPTH: u32 = 16;
-/// The stack for more. Its pages are touched only as deep as the expression goes.
-const DEEP_STACK: usize = 32 << 20;
+/// Size of the stack for deeper expressions, in bytes. Only the used pages are touched.
+const DEEP_STACK_BYTES: usize = 32 << 20;
 
 impl Program {
     /// Compiles an expression. Returns all errors if it is invalid.
@@ -98,12 +98,12 @@ impl Program {
     ) -> Result<T, String> {
         let context = variables.context();
         let budget = variables.steps_left.get().min(meter::MAX_EVALUATION_STEPS);
-        meter::start(budget);
+        meter::start_evaluation(budget);
         let resolve = || CelValue::resolve_val(&self.tree, context);
-        let result = if self.is_deep { stacker::grow(DEEP_STACK, resolve) } else { resolve() };
-        variables.steps_left.set(variables.steps_left.get() - (budget - meter::left()));
+        let result = if self.is_deep { stacker::grow(DEEP_STACK_BYTES, resolve) } else { resolve() };
+        variables.steps_left.set(variables.steps_left.get() - (budget - meter::steps_left()));
         // `||` can hide an error, but not that the evaluation was stopped.
-        if let Some(reason) = meter::stopped() {
+        if let Some(reason) = meter::stop_reason() {
             return Err(reason.to_owned());
         }
         let result = result.map_err(|error| error.to_string())?;
@@ -146,8 +146,8 @@ impl<'d> Variables<'d> {
 pub(super) fn evaluate_any_length(text: &str, variables: &Variables<'_>) -> Result<bool, String> {
     let parsed = env().parser().parse(text).map_err(|errors| errors.to_string())?;
     let tree = rewrite::Rewriter::default().rewrite(parsed);
-    meter::start(u64::MAX);
-    let result = stacker::grow(DEEP_STACK, || {
+    meter::start_evaluation(u64::MAX);
+    let result = stacker::grow(DEEP_STACK_BYTES, || {
         let result = CelValue::resolve_val(&tree, variables.context()).map_err(|error| error.to_string())?;
         Ok::<_, String>(result.downcast_ref::<CelBool>().map(|value| *value.inner()))
     })?;

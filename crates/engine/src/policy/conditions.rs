@@ -19,7 +19,7 @@ use tollgate_document::doc::{self, Doc, Value, ValueKind};
 use tollgate_document::field::Path;
 use tollgate_formats::gofmt;
 
-/// The expressions of a policy.
+/// The compiled `matchConditions` and `validations` of a policy.
 #[derive(Debug, Default)]
 pub(super) struct Expressions {
     conditions: Vec<Condition>,
@@ -30,12 +30,14 @@ pub(super) struct Expressions {
     sought: SoughtNames,
 }
 
+/// A compiled match condition: the policy applies only if it is true.
 #[derive(Debug)]
 struct Condition {
     name: Box<str>,
     program: Program,
 }
 
+/// A compiled validation: a request for which it is false is a violation.
 #[derive(Debug)]
 struct Validation {
     text: Box<str>,
@@ -45,7 +47,8 @@ struct Validation {
 }
 
 impl Expressions {
-    /// Reads the conditions from `spec`. `kinds` are the kinds of objects that the policy applies to.
+    /// Compiles `matchConditions` and `validations` of `spec`, and reports their errors. `kinds` are the kinds of
+    /// objects that the policy applies to.
     pub(super) fn read(
         spec: Value<'_>,
         at: &Path<'_>,
@@ -110,14 +113,14 @@ impl Expressions {
         conditions.chain(self.validations.iter().map(|validation| &validation.program))
     }
 
-    /// True if one of them uses `namespaceObject`.
+    /// True if an expression uses `namespaceObject`.
     pub(super) fn need_namespace(&self) -> bool {
         let messages = self.validations.iter().filter_map(|validation| validation.message_program.as_ref());
         self.verdict_programs().chain(messages).any(|program| program.needs_namespace)
     }
 
     /// Returns the match conditions alone, if they can be used, or nothing; `failurePolicy` stays.
-    pub(super) fn only_conditions(self, are_usable: bool) -> Expressions {
+    pub(super) fn without_validations(self, are_usable: bool) -> Expressions {
         let conditions = if are_usable { self.conditions } else { Vec::new() };
         let sought = SoughtNames::of(conditions.iter().flat_map(|condition| &condition.program.names));
         Expressions { conditions, validations: Vec::new(), ignores_failures: self.ignores_failures, sought }
@@ -182,7 +185,7 @@ impl RequestVariables {
         RequestVariables { request, namespace }
     }
 
-    /// Parses both documents.
+    /// Parses the JSON of the object and of the old object.
     pub(super) fn parse(&self) -> (Option<Doc<'_>>, Option<Doc<'_>>) {
         let namespace = self.namespace.as_ref().and_then(|text| doc::parse(text).ok());
         let request = doc::parse(&self.request).ok();
@@ -192,7 +195,7 @@ impl RequestVariables {
     }
 }
 
-/// Visits what API servers store byte by byte: parameters, and the data of taints.
+/// Visits the values that API servers store byte by byte: opaque parameters, and the data of taints.
 fn visit_raw(
     admission: &DecodedAttributes<'_>,
     context: &Context<'_>,
@@ -277,7 +280,7 @@ impl Policy {
         false
     }
 
-    /// Evaluates the validations.
+    /// Evaluates the validations, and reports a violation for each that is false or cannot be evaluated.
     pub(super) fn check_validations(
         &self,
         variables: &Variables<'_>,

@@ -37,7 +37,7 @@ pub struct LaterEnforcement<'s> {
     pub from: Timestamp,
 }
 
-/// The next expiry in a policy resource.
+/// The next time at which an entry of a policy resource expires, and which entry.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Expiry {
     /// Time of the expiry.

@@ -17,7 +17,7 @@ mod schemas;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-pub(super) use aspects::{Aspect, Circumstances, drivers, sample_keys};
+pub(super) use aspects::{Aspect, Circumstances, sample_drivers, sample_keys};
 use aspects::{FoundDifference, compare};
 use contexts::{Cell, Contexts};
 pub use fields::FieldChange;
@@ -62,7 +62,7 @@ impl Effect {
         }
     }
 
-    /// Combines two effects.
+    /// Combines the effects of two changes: wider and stricter together is both.
     #[must_use]
     pub fn and(self, other: Effect) -> Effect {
         match (self.min(other), self.max(other)) {
@@ -116,7 +116,7 @@ pub struct PolicyChange {
     pub fields: Vec<FieldChange>,
 }
 
-/// Requests about which the two sets differ.
+/// Requests that the two policy sets treat differently, with example namespaces and users.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Difference {
     pub effect: Effect,
@@ -153,7 +153,7 @@ pub struct PolicyDiff {
 }
 
 /// A policy by kind and name.
-fn title(policy: &Policy) -> String {
+fn policy_title(policy: &Policy) -> String {
     format!("{} {}", policy.spec.kind().name(), policy.name)
 }
 
@@ -169,10 +169,10 @@ pub(super) fn level_at(policy: &Policy, now: Timestamp) -> Level {
 }
 
 /// The times at which the meaning of a policy changes.
-fn times(policy: &Policy) -> Vec<Timestamp> {
+fn change_times(policy: &Policy) -> Vec<Timestamp> {
     let entries: Vec<Timestamp> = match &policy.spec {
-        PolicySpec::Toleration(spec) => spec.times().collect(),
-        PolicySpec::Taint(spec) => spec.times().collect(),
+        PolicySpec::Toleration(spec) => spec.expiry_times().collect(),
+        PolicySpec::Taint(spec) => spec.expiry_times().collect(),
         PolicySpec::TaintRule(_) | PolicySpec::Parameter(_) => Vec::new(),
     };
     entries.into_iter().chain(policy.enforce_from).collect()
@@ -184,7 +184,7 @@ impl PolicySet {
     pub fn diff(&self, new: &PolicySet, namespaces: Option<&Namespaces>, now: Timestamp) -> PolicyDiff {
         let mut comparison = Comparison::new(self, new, now);
         for policy in self.policies.iter().chain(&new.policies).filter(|policy| policy.broken.is_some()) {
-            comparison.incomplete.insert(format!("{} cannot be evaluated", title(policy)));
+            comparison.incomplete.insert(format!("{} cannot be evaluated", policy_title(policy)));
         }
         let contexts = Contexts::of(&self.policies, &new.policies, namespaces);
         comparison.incomplete.extend(contexts.incomplete.iter().cloned());
@@ -195,7 +195,7 @@ impl PolicySet {
     }
 }
 
-/// A difference, and the contexts in which it was found.
+/// The contexts in which a difference was found: policies, namespaces, users and times.
 #[derive(Default)]
 struct Occurrences {
     policies: BTreeSet<String>,
@@ -207,7 +207,7 @@ struct Occurrences {
     from: Option<Timestamp>,
 }
 
-/// A comparison in progress.
+/// State while two policy sets are compared.
 struct Comparison<'s> {
     old: &'s PolicySet,
     new: &'s PolicySet,
@@ -238,7 +238,7 @@ struct CircumstancesKey {
 impl<'s> Comparison<'s> {
     fn new(old: &'s PolicySet, new: &'s PolicySet, now: Timestamp) -> Comparison<'s> {
         let by_title = |set: &'s PolicySet| -> BTreeMap<String, String> {
-            set.policies.iter().map(|policy| (title(policy), canonical_json(policy))).collect()
+            set.policies.iter().map(|policy| (policy_title(policy), canonical_json(policy))).collect()
         };
         let (before, after) = (by_title(old), by_title(new));
         let all = before.keys().chain(after.keys()).cloned();
@@ -251,7 +251,7 @@ impl<'s> Comparison<'s> {
                 *numbers.entry(canonical_json(policy)).or_insert(next)
             })
             .collect();
-        let later = both().flat_map(|policy| times(policy)).filter(|time| *time > now);
+        let later = both().flat_map(|policy| change_times(policy)).filter(|time| *time > now);
         let times: BTreeSet<Timestamp> = later.chain([now]).collect();
         Comparison {
             old,
@@ -275,7 +275,7 @@ impl<'s> Comparison<'s> {
             let ours = cell.applying.iter().filter(|index| (**index < count) == old);
             ours.flat_map(conditions).collect()
         };
-        let (assignments, is_complete) = expressions::assignments(&side(true), &side(false));
+        let (assignments, is_complete) = expressions::condition_combinations(&side(true), &side(false));
         if !is_complete {
             self.incomplete.insert("too many match conditions apply to the same requests".to_owned());
         }
@@ -311,7 +311,7 @@ impl<'s> Comparison<'s> {
                     };
                     self.known.entry(key).or_insert_with(|| results.clone());
                     for (found, policies) in results {
-                        let found = if *is_certain { found } else { found.uncertain() };
+                        let found = if *is_certain { found } else { found.mark_uncertain() };
                         self.record(found, policies, cell, (number, user.title.clone()), time);
                     }
                 }
@@ -380,15 +380,15 @@ impl<'s> Comparison<'s> {
     /// Adds differences in `failurePolicy`, which no sample request shows.
     fn compare_failures(&mut self) {
         for old in &self.old.policies {
-            let same = self.new.policies.iter().find(|new| title(new) == title(old));
+            let same = self.new.policies.iter().find(|new| policy_title(new) == policy_title(old));
             let Some(new) = same else { continue };
             let (before, after) = (old.expressions.ignore_failures(), new.expressions.ignore_failures());
             let is_known = self.found.iter().any(|(found, at)| {
-                found.effect != Effect::None && at.policies.contains(&title(old)) && found.is_failure()
+                found.effect != Effect::None && at.policies.contains(&policy_title(old)) && found.is_failure()
             });
             if before != after && !is_known {
                 let found = FoundDifference::failure_policy(before, after);
-                self.found.entry(found).or_default().policies.insert(title(old));
+                self.found.entry(found).or_default().policies.insert(policy_title(old));
             }
         }
     }
@@ -430,9 +430,10 @@ impl<'s> Comparison<'s> {
 
     /// The policies that are added, removed or changed, with the fields that no request shows.
     fn changes(&self) -> Vec<PolicyChange> {
-        let find =
-            |set: &'s PolicySet, wanted: &str| set.policies.iter().find(|policy| title(policy) == wanted);
-        let all = self.old.policies.iter().chain(&self.new.policies).map(|policy| title(policy));
+        let find = |set: &'s PolicySet, wanted: &str| {
+            set.policies.iter().find(|policy| policy_title(policy) == wanted)
+        };
+        let all = self.old.policies.iter().chain(&self.new.policies).map(|policy| policy_title(policy));
         let mut changes = Vec::new();
         for name in all.collect::<BTreeSet<String>>() {
             let (before, after) = (find(self.old, &name), find(self.new, &name));
@@ -469,7 +470,7 @@ fn shortest(names: BTreeSet<String>) -> Vec<String> {
 }
 
 /// The word for the result of a request at this level.
-fn word(level: Option<Level>) -> &'static str {
+fn result_word(level: Option<Level>) -> &'static str {
     match level {
         None => "allowed",
         Some(Level::Audit) => "audited",

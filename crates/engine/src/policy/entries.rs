@@ -86,7 +86,7 @@ pub(super) fn yaml_scalar(text: &str) -> String {
     }
 }
 
-/// An entry about tolerations.
+/// A compiled entry of `allow` or `deny` in a TolerationPolicy.
 #[derive(Clone, Debug)]
 pub(super) struct TolerationEntry {
     pub(super) entry: PolicyEntry,

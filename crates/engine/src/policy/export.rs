@@ -29,7 +29,7 @@ pub use omission::{Omission, OmissionReason};
 
 use super::PolicySet;
 use crate::rules::Level;
-use draft::Draft;
+use draft::PolicyDraft;
 use source::Source;
 use tollgate_api::profile::{ApiKind, Profile};
 use tollgate_document::doc;
@@ -52,7 +52,7 @@ pub struct Export {
     pub omissions: Vec<Omission>,
 }
 
-/// A ValidatingAdmissionPolicy.
+/// An exported ValidatingAdmissionPolicy, with the variables and validations for one kind of object.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct AdmissionPolicy {
     pub kind: ApiKind,
@@ -110,7 +110,7 @@ impl PolicySet {
                 let applies =
                     |source: &&Source<'_>| source.action == action && source.policy.scope.includes_kind(kind);
                 let sources: Vec<&Source<'_>> = sources.iter().filter(applies).collect();
-                let draft = Draft::new(kind, &sources, now, profiles, &mut omissions);
+                let draft = PolicyDraft::new(kind, &sources, now, profiles, &mut omissions);
                 policies.extend(draft.finish(action));
             }
         }

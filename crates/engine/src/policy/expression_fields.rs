@@ -8,7 +8,7 @@ use tollgate_api::profile::{ApiKind, Version};
 use tollgate_api::schema::{Ty, Unlisted};
 use tollgate_cel::{Schema, Selected};
 
-/// A value of one of these types.
+/// The schema types that a value in an expression can have, to look up its fields.
 #[derive(Clone, Debug)]
 pub(super) struct FieldTypes(Vec<Ty>);
 

@@ -53,7 +53,7 @@ pub use test_file::TEST_FILE;
 
 use super::schema::{Field, Struct, Ty, field, required};
 
-/// The only version of policy files.
+/// The only supported apiVersion of policy files.
 pub(super) const API_VERSION: &str = "tollgate.dev/v1alpha1";
 
 const EFFECTS: Ty = Ty::OneOf(&["None", "NoSchedule", "NoExecute"]);
@@ -137,7 +137,7 @@ const VALIDATIONS: Field =
 const GLOBS: Ty = Ty::NonEmptyList(&Ty::NonEmptyStr);
 /// A list of exemptions, which may be empty.
 const EXEMPTIONS: Ty = Ty::List(&Ty::NonEmptyStr);
-/// A glob pattern for namespaces.
+/// The type of fields that contain a glob pattern for namespaces.
 const NAMESPACE_GLOB: Ty = Ty::Text(&formats::NAMESPACE_GLOB);
 const NAMESPACES: Field =
     field("namespaces", Ty::NonEmptyList(&NAMESPACE_GLOB), "Namespaces to include, as globs (default: all)");

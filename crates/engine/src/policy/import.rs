@@ -33,12 +33,12 @@ impl PolicySet {
         self.policies
             .iter()
             .filter(|policy| policy.generation.is_none())
-            .map(|policy| import(policy))
+            .map(|policy| to_resource(policy))
             .collect()
     }
 }
 
-fn import(policy: &Policy) -> ImportedPolicy {
+fn to_resource(policy: &Policy) -> ImportedPolicy {
     let kind = policy.spec.kind();
     let mut json = String::new();
     // It was serialized by `Value::to_json`, so it parses.
@@ -64,7 +64,7 @@ fn import(policy: &Policy) -> ImportedPolicy {
     ImportedPolicy { kind, name: policy.name.clone(), source: policy.source.clone(), json, errors }
 }
 
-/// Writes the values of a policy.
+/// Converts the `spec` of a policy file to that of a custom resource.
 struct Importer<'p> {
     /// The fields that reference schema files, with the contents of these files.
     schemas: &'p [(String, String)],

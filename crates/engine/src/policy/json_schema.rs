@@ -46,13 +46,14 @@ const MAX_NESTING: usize = 2_000;
 /// Nesting depth that can be evaluated on the stack of any thread, including in debug builds.
 const FLAT_NESTING: usize = 200;
 /// Stack size for deeper nesting, in bytes. Only the used pages are touched.
-const DEEP_STACK: usize = 32 << 20;
+const DEEP_STACK_BYTES: usize = 32 << 20;
 
-/// Errors are not explained for larger values. API servers accept parameters of up to 10 KiB.
+/// Maximum number of keys and values of a value whose errors are explained. API servers accept parameters of up to
+/// 10 KiB.
 const MAX_EXPLAINED: usize = 10_000;
 
 /// Maximum length of a text with the format `regex`.
-const MAX_REGEX: usize = 4096;
+const MAX_REGEX_BYTES: usize = 4096;
 
 /// A compiled JSON Schema.
 #[derive(Debug)]
@@ -83,7 +84,7 @@ fn is_regex(text: &str) -> bool {
     static CHECK: LazyLock<Option<Validator>> = LazyLock::new(|| {
         jsonschema::options().with_draft(Draft::Draft7).build(&object("format", "regex".into())).ok()
     });
-    text.len() <= MAX_REGEX && CHECK.as_ref().is_some_and(|check| check.is_valid(&text.into()))
+    text.len() <= MAX_REGEX_BYTES && CHECK.as_ref().is_some_and(|check| check.is_valid(&text.into()))
 }
 
 impl Schema {
@@ -93,7 +94,9 @@ impl Schema {
         let (validator, graph) = (compile(&schema)?, Graph::read(&schema)?);
         let can_move = graph.has_one_base && !json.contains("unevaluated");
         // Where a reference leads into alternatives, it does not compile.
-        let explainer = alternatives::moved(&schema).filter(|_| can_move).and_then(|it| compile(&it).ok());
+        let explainer = alternatives::with_moved_alternatives(&schema)
+            .filter(|_| can_move)
+            .and_then(|it| compile(&it).ok());
         Ok(Schema { validator, explainer, graph })
     }
 
@@ -112,7 +115,7 @@ impl Schema {
             if nesting > MAX_NESTING {
                 faults.report_whole(at, STEP_LIMIT);
             } else if nesting > FLAT_NESTING {
-                stacker::grow(DEEP_STACK, || self.evaluate(meter, value, at, faults));
+                stacker::grow(DEEP_STACK_BYTES, || self.evaluate(meter, value, at, faults));
             } else {
                 self.evaluate(meter, value, at, faults);
             }

@@ -47,9 +47,9 @@ impl PolicyKind {
         self.schema().name
     }
 
-    /// The API group of its resources.
+    /// The API group of the custom resources of all policy kinds.
     pub const GROUP: &str = "tollgate.dev";
-    /// The only version of its resources.
+    /// The only version of the custom resources of all policy kinds.
     pub const VERSION: &str = "v1alpha1";
 
     /// Returns the name of its resources in URLs, such as `tolerationpolicies`.
@@ -141,7 +141,7 @@ impl PolicySpec {
         }
     }
 
-    /// True if it adds tolerations to new claims.
+    /// True if the policy adds tolerations to new claims.
     pub(super) fn has_defaults(&self) -> bool {
         match self {
             PolicySpec::Toleration(spec) => spec.has_defaults(),
@@ -149,7 +149,7 @@ impl PolicySpec {
         }
     }
 
-    /// True if it only allows and denies tolerations, and adds none.
+    /// True if the policy only allows and denies tolerations, and adds none.
     pub(super) fn limits_tolerations_only(&self) -> bool {
         match self {
             PolicySpec::Toleration(spec) => !spec.has_defaults(),
@@ -157,7 +157,7 @@ impl PolicySpec {
         }
     }
 
-    /// True if it limits how many devices and pods a rule may affect.
+    /// True if the policy limits how many devices and pods a rule may affect.
     pub(super) fn limits_impact(&self) -> bool {
         match self {
             PolicySpec::TaintRule(spec) => spec.limits_impact(),

@@ -63,13 +63,13 @@ impl PolicySet {
     ///
     /// Tests of policies (`*.test.yaml`) and files that a `schemaFile` names are skipped.
     pub fn load(files: &[PolicyFile], read: ReadFile<'_>) -> Result<PolicySet, Vec<PolicyError>> {
-        let mut loader = Loader::default();
+        let mut loader = PolicyLoader::default();
         let seen = SeenSchemas::default();
         for file in files.iter().filter(|file| !is_test(&file.name)) {
             loader.load_file(file, &SchemaSource { file: &file.name, files, read, seen: &seen });
         }
         let named = seen.named.into_inner();
-        let Loader { policies, mut errors, mut warnings, non_policies } = loader;
+        let PolicyLoader { policies, mut errors, mut warnings, non_policies } = loader;
         warnings.sort();
         errors.extend(non_policies.into_iter().filter(|error| !named.contains(&normalized(&error.file))));
         if !errors.is_empty() {
@@ -91,7 +91,7 @@ impl PolicySet {
 /// Returns the errors of the policies in a file, each with the index of its document. Documents that cannot be parsed
 /// or are not policies are skipped.
 pub fn policy_errors(file: &PolicyFile, read: ReadFile<'_>) -> Vec<(usize, PolicyError)> {
-    let mut loader = Loader::default();
+    let mut loader = PolicyLoader::default();
     let seen = SeenSchemas::default();
     let schemas = SchemaSource { file: &file.name, files: &[], read, seen: &seen };
     let lines = Lines::of(&file.text);
@@ -111,7 +111,7 @@ pub fn is_test(name: &str) -> bool {
 
 /// Collects policies and errors while files are compiled.
 #[derive(Default)]
-struct Loader {
+struct PolicyLoader {
     policies: Vec<Policy>,
     errors: Vec<PolicyError>,
     warnings: Vec<PolicyError>,
@@ -119,7 +119,7 @@ struct Loader {
     non_policies: Vec<PolicyError>,
 }
 
-impl Loader {
+impl PolicyLoader {
     /// Compiles the policies of a file.
     fn load_file(&mut self, file: &PolicyFile, schemas: &SchemaSource<'_>) {
         let lines = Lines::of(&file.text);
@@ -356,7 +356,7 @@ impl<'l> SchemaSource<'l> {
 impl SchemaSource<'_> {
     /// Compiles the schema of an item with `schema` or `schemaFile`; `None` if it has neither or the schema cannot be
     /// used, which is reported.
-    pub(super) fn read_schema(
+    pub(super) fn compile_schema_of(
         &self,
         item: Value<'_>,
         at: &Path<'_>,
@@ -413,7 +413,7 @@ impl SchemaSource<'_> {
         }
     }
 
-    /// Compiles a JSON Schema; reports it and returns `None` if that fails.
+    /// Compiles a JSON Schema. Reports the error and returns `None` if the schema is invalid.
     #[expect(clippy::unused_self, reason = "reads as one of the ways to get a schema")]
     fn compile(&self, json: &str, at: &Path<'_>, faults: &mut PolicyFaults) -> Option<Schema> {
         match Schema::compile(json) {

@@ -30,7 +30,7 @@ pub(super) enum ScopeMatch {
     Unknown,
 }
 
-/// The compiled `spec.match`.
+/// The compiled `spec.match` of a policy: which kinds of objects, namespaces and operations it applies to.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Scope {
     namespaces: Option<Vec<Glob>>,
@@ -42,7 +42,7 @@ pub(super) struct Scope {
 }
 
 impl Scope {
-    /// The kinds of objects that it includes.
+    /// Returns the kinds of objects that the policy applies to.
     pub(super) fn kinds(&self) -> &[ApiKind] {
         &self.kinds
     }
@@ -66,7 +66,7 @@ impl Scope {
         }
     }
 
-    /// Reads what can be read of `spec.match`: fields that are faulty do not narrow it.
+    /// Reads the valid fields of `spec.match`. Invalid fields do not narrow the scope.
     pub(super) fn read_leniently(
         value: Value<'_>,
         default_kinds: &[ApiKind],
@@ -167,7 +167,7 @@ fn matches_label(
     if requirement.holds(value) { ScopeMatch::Yes } else { ScopeMatch::No }
 }
 
-/// The compiled `spec.exempt`.
+/// The compiled `spec.exempt` of a policy: the users and groups that it does not bind.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Exemptions {
     users: Vec<Glob>,

@@ -5,6 +5,7 @@
 //!
 //! Invariant: after the edits, each list equals the stored one.
 
+use super::toleration::WrittenToleration;
 use crate::defaults::Edit;
 use crate::site;
 use tollgate_api::view::{List, Object, RequestBody, Toleration, View as _};
@@ -57,7 +58,7 @@ pub fn missing_tolerations(new: Object<'_>, old: Object<'_>) -> Option<Vec<Missi
 /// The list is not a subsequence of the stored list.
 struct NotASubset;
 
-/// Returns what the tolerations of a request lack compared with the stored ones; `None` if nothing.
+/// Returns the stored tolerations that a request lacks; `None` if it lacks none.
 fn missing_in(
     at: &Path<'_>,
     request: RequestBody<'_>,
@@ -68,7 +69,7 @@ fn missing_in(
     let mut missing: Vec<Toleration<'_>> = Vec::new();
     let mut is_prefix = true;
     for old in stored.iter() {
-        if given.next_if(|new| is_same_toleration(*new, old)).is_some() {
+        if given.next_if(|new| stored_form(*new) == stored_form(old)).is_some() {
             is_prefix &= missing.is_empty();
         } else {
             missing.push(old);
@@ -83,12 +84,13 @@ fn missing_in(
     let (count, list_at) = (missing.len(), at.field("tolerations"));
     if is_prefix && list.value().kind() == ValueKind::Array {
         let edits = missing.into_iter().enumerate().map(|(index, toleration)| {
-            let change = Change::Append { list: list.value().index(), value: to_new(toleration) };
+            let change =
+                Change::Append { list: list.value().index(), value: stored_form(toleration).to_new() };
             Edit { at: list_at.index(list.len() + index).owned(), change }
         });
         return Ok(Some(MissingTolerations { edits: edits.collect(), count, rewritten_list: None }));
     }
-    let value = New::List(stored.iter().map(to_new).collect());
+    let value = New::List(stored.iter().map(|toleration| stored_form(toleration).to_new()).collect());
     let change = if list.value().exists() {
         Change::Replace { node: list.value().index(), value }
     } else {
@@ -98,31 +100,7 @@ fn missing_in(
     Ok(Some(MissingTolerations { edits: vec![edit], count, rewritten_list: Some(list_at.owned()) }))
 }
 
-/// Returns the operator of a toleration; `Equal`, the default, if it is not set.
-fn operator_or_equal(toleration: Toleration<'_>) -> &str {
-    match toleration.operator() {
-        "" => "Equal",
-        given => given,
-    }
-}
-
-/// True if both tolerations have the same fields after defaulting.
-fn is_same_toleration(new: Toleration<'_>, old: Toleration<'_>) -> bool {
-    operator_or_equal(new) == operator_or_equal(old)
-        && (new.key(), new.value(), new.effect()) == (old.key(), old.value(), old.effect())
-        && new.toleration_seconds() == old.toleration_seconds()
-}
-
-/// Returns the toleration as a new JSON object.
-fn to_new(toleration: Toleration<'_>) -> New {
-    let texts = [
-        ("key", toleration.key()),
-        ("operator", operator_or_equal(toleration)),
-        ("value", toleration.value()),
-        ("effect", toleration.effect()),
-    ];
-    let given = texts.into_iter().filter(|(_, text)| !text.is_empty());
-    let mut fields: Vec<(&'static str, New)> = given.map(|(name, text)| (name, New::str(text))).collect();
-    fields.extend(toleration.toleration_seconds().map(|seconds| ("tolerationSeconds", New::Int(seconds))));
-    New::Object(fields)
+/// The toleration as it is stored: with the default of its operator.
+fn stored_form(toleration: Toleration<'_>) -> WrittenToleration {
+    WrittenToleration::read(toleration.json())
 }

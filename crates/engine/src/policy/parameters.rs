@@ -21,7 +21,7 @@ use tollgate_document::field::Path;
 /// Maximum number of parameters of an object that are checked: an API server accepts 32. An object with more is denied.
 const MAX_COMPARED: usize = 256;
 
-/// The compiled `spec` of a ParameterPolicy, without what all kinds share.
+/// The compiled `spec` of a ParameterPolicy, without the fields that all kinds of policies share.
 #[derive(Debug)]
 pub(super) struct ParameterPolicy {
     schemas: Vec<ParameterSchema>,
@@ -29,7 +29,7 @@ pub(super) struct ParameterPolicy {
     unknown: Option<Level>,
 }
 
-/// The schema for one apiVersion and kind.
+/// The compiled JSON Schema for opaque parameters of one apiVersion and kind.
 #[derive(Debug)]
 struct ParameterSchema {
     api_version: Box<str>,
@@ -56,7 +56,7 @@ impl ParameterPolicy {
             let schema = ParameterSchema {
                 api_version: item.get("apiVersion").str().into(),
                 kind: item.get("kind").str().into(),
-                schema: source.read_schema(item, &list_at.index(index), faults),
+                schema: source.compile_schema_of(item, &list_at.index(index), faults),
             };
             let is_same = |other: &ParameterSchema| {
                 other.api_version == schema.api_version && other.kind == schema.kind
@@ -117,7 +117,7 @@ impl ParameterPolicy {
         report: &mut ViolationReport<'_>,
     ) {
         let name = type_name(given.api_version, given.kind);
-        let supported = if self.schemas.is_empty() || !report.explains() {
+        let supported = if self.schemas.is_empty() || !report.explains_next() {
             String::new()
         } else {
             let name = |known: &ParameterSchema| format!("{:?}", type_name(&known.api_version, &known.kind));

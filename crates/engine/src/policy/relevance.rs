@@ -6,7 +6,7 @@
 use super::PolicySet;
 use tollgate_api::profile::ApiKind;
 
-/// A subset of the policies.
+/// All policies, or only those with `onUnavailable: Deny`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PolicySubset {
     Every,

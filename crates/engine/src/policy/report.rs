@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use super::json_schema::{self, Budget, Schema, SchemaViolation, SoughtNames};
 use super::{Policy, Violation};
-use crate::rules::ratchet::{PathRef, Ratchet, Statement};
+use crate::rules::ratchet::{BorrowedFinding, Ratchet};
 use crate::rules::report::{Report, Reported, Sink, Text};
 use crate::rules::{Level, RuleSet};
 use tollgate_document::doc::Value;
@@ -70,8 +70,9 @@ impl<'r> ViolationReport<'r> {
         }
     }
 
-    /// True if the next violation is to name the closest entry and what would be allowed.
-    pub(super) fn explains(&self) -> bool {
+    /// True if the next violation should name the closest entry and what would be allowed. False after many
+    /// violations, because explanations are expensive.
+    pub(super) fn explains_next(&self) -> bool {
         self.violations.len() < MAX_EXPLAINED && !self.budget.is_full()
     }
 
@@ -228,8 +229,15 @@ impl<'s> Sink<'s> for ViolationSink<'s, '_> {
                 text = detail.take().map(Text::compose);
             }
             let said = text.as_deref().unwrap_or_default();
-            let (at, policy) = (PathRef::Walked(at), Some(&*location));
-            if ratchet.takes(&Statement { rule, at, kind, value: &value, detail: said, policy }) {
+            let (at, policy) = (&at.owned(), Some(&*location));
+            if ratchet.record_or_drop(&BorrowedFinding {
+                rule,
+                at,
+                kind,
+                value: &value,
+                detail: said,
+                policy,
+            }) {
                 return Reported::DROPPED;
             }
         }

@@ -97,7 +97,7 @@ pub struct ResourceState {
     pub(super) policy: Option<Arc<Policy>>,
 }
 
-/// Whether a policy resource is in force.
+/// Whether a policy resource is in force, or why it is not.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Acceptance {
     /// The policy is in force.
@@ -154,7 +154,7 @@ impl PolicySet {
         Ok(set)
     }
 
-    /// Returns what became of each resource, by kind and name.
+    /// Returns for each policy resource whether it is in force, by kind and name.
     pub fn resources(&self) -> &[ResourceState] {
         &self.resources
     }
@@ -176,7 +176,7 @@ impl PolicySet {
             let earlier = known.get(&*resource.uid).filter(|state| resource.is_same_version(state));
             match earlier.filter(|state| state.policy.is_some()) {
                 Some(earlier) => states.push((*earlier).clone()),
-                None => states.push(compile(resource)),
+                None => states.push(compile_resource(resource)),
             }
         }
         let mut digest = Sha256::new();
@@ -206,14 +206,14 @@ fn state_of(resource: &PolicyResource, acceptance: Acceptance) -> ResourceState 
 }
 
 /// Compiles a resource; if that is not possible, makes a policy that cannot be evaluated.
-fn compile(resource: &PolicyResource) -> ResourceState {
+fn compile_resource(resource: &PolicyResource) -> ResourceState {
     let document = doc::parse(&resource.json);
     let root = document.as_ref().map_or(Value::absent(), doc::Doc::root);
     let mut faults = PolicyFaults::default();
     if let Err(error) = &document {
         faults.report(&Path::ROOT, format!("cannot be read as JSON: {}", error.detail));
     }
-    let compiled = check(resource.kind, root, &mut faults);
+    let compiled = compile_policy(resource.kind, root, &mut faults);
     let (warnings, errors): (Vec<PolicyFault>, Vec<PolicyFault>) =
         faults.0.into_iter().partition(|fault| fault.is_warning);
     let policy = match compiled {
@@ -240,7 +240,7 @@ fn compile(resource: &PolicyResource) -> ResourceState {
 /// Returns the errors because of which a resource would be [`Acceptance::Rejected`].
 pub fn resource_errors(kind: PolicyKind, root: Value<'_>) -> Vec<FieldError> {
     let mut faults = PolicyFaults::default();
-    check(kind, root, &mut faults);
+    compile_policy(kind, root, &mut faults);
     let errors = faults.0.iter().filter(|fault| !fault.is_warning);
     errors.take(MAX_ERRORS).map(field_error).collect()
 }
@@ -248,7 +248,7 @@ pub fn resource_errors(kind: PolicyKind, root: Value<'_>) -> Vec<FieldError> {
 /// Returns a finding for each error of a resource.
 pub(crate) fn resource_findings(kind: PolicyKind, root: Value<'_>) -> Vec<Finding> {
     let mut faults = PolicyFaults::default();
-    check(kind, root, &mut faults);
+    compile_policy(kind, root, &mut faults);
     let errors = faults.0.into_iter().filter(|fault| !fault.is_warning).take(MAX_ERRORS);
     let finding = |fault: PolicyFault| {
         let PolicyFault { at, on_key, message, .. } = fault;
@@ -258,8 +258,8 @@ pub(crate) fn resource_findings(kind: PolicyKind, root: Value<'_>) -> Vec<Findin
     errors.map(finding).collect()
 }
 
-/// Compiles the policy in a resource, and reports what is wrong with it; `None` if types are wrong.
-fn check(kind: PolicyKind, root: Value<'_>, faults: &mut PolicyFaults) -> Option<Policy> {
+/// Compiles the policy in a resource and reports its errors; `None` if fields have the wrong types.
+fn compile_policy(kind: PolicyKind, root: Value<'_>, faults: &mut PolicyFaults) -> Option<Policy> {
     let spec = root.get("spec");
     let spec_at = Path::ROOT.field("spec");
     faults.check_value(root, &Ty::Struct(&ENVELOPE), &Path::ROOT);
@@ -280,7 +280,8 @@ fn check(kind: PolicyKind, root: Value<'_>, faults: &mut PolicyFaults) -> Option
     Some(read_policy(kind, root, "".into(), &SchemaSource::without_files(&seen), faults))
 }
 
-/// Reports what only resources refuse: lists that are too long, and schemas in files.
+/// Reports errors that apply only to custom resources, not to policy files: lists that are too long, and schemas in
+/// files.
 fn check_limits(value: Value<'_>, ty: &Ty, at: &Path<'_>, faults: &mut PolicyFaults) {
     match ty {
         Ty::List(item) | Ty::NonEmptyList(item) => {
@@ -352,7 +353,7 @@ pub(super) fn field_error(fault: &PolicyFault) -> FieldError {
     FieldError { field: fault.at.print(PathStyle::User), message: fault.message.clone() }
 }
 
-/// Returns the resource as a policy file would have it, without what the API server adds.
+/// Returns the resource as the JSON of a policy file, without the fields that the API server adds.
 fn canonical_json(resource: &PolicyResource, spec: Value<'_>) -> String {
     let mut name = String::new();
     gofmt::json_string(&mut name, &resource.name);

@@ -72,7 +72,7 @@ impl Ty {
     }
 }
 
-/// A string format.
+/// A format of string fields, with its check and its JSON Schema pattern.
 #[derive(Debug)]
 pub struct TextFormat {
     /// A regular expression that matches every text without problems.
@@ -81,7 +81,7 @@ pub struct TextFormat {
     pub(super) problems: fn(&str) -> Vec<String>,
 }
 
-/// An object with fixed fields.
+/// The schema of an object with fixed fields.
 #[derive(Debug)]
 pub struct Struct {
     /// Name of the format in the JSON Schema.
@@ -126,7 +126,7 @@ pub(super) struct PolicyFault {
     pub(super) message: String,
 }
 
-/// The errors and warnings of a document.
+/// Collects the errors and warnings about a policy document.
 #[derive(Debug, Default)]
 pub(super) struct PolicyFaults(pub(super) Vec<PolicyFault>);
 
@@ -238,7 +238,7 @@ impl PolicyFaults {
             let name = key.text();
             let member_at = at.field(name);
             if !keys.contains(&name) {
-                let hint = near(keys.iter().copied(), name);
+                let hint = nearest_name(keys.iter().copied(), name);
                 let hint =
                     hint.map_or_else(|| usual_hint.to_owned(), |near| format!("did you mean `{near}`?"));
                 self.report_on_key(&member_at, format!("unknown name; {hint}"));
@@ -276,14 +276,14 @@ impl PolicyFaults {
 /// Returns ``did you mean `X`?`` for an unknown field; the list of known fields if none is near.
 fn unknown_field_hint(ty: &Struct, name: &str) -> String {
     let names = ty.fields.iter().map(|field| field.name);
-    match near(names.clone(), name) {
+    match nearest_name(names.clone(), name) {
         Some(known) => format!("did you mean `{known}`?"),
         None => format!("known fields: {}", names.collect::<Vec<_>>().join(", ")),
     }
 }
 
 /// Returns the most similar name, ignoring case; `None` if none is similar enough.
-pub fn near<'n>(names: impl Iterator<Item = &'n str>, name: &str) -> Option<&'n str> {
+pub fn nearest_name<'n>(names: impl Iterator<Item = &'n str>, name: &str) -> Option<&'n str> {
     names
         .map(|known| (distance(&known.to_lowercase(), &name.to_lowercase()), known))
         .filter(|(distance, known)| *distance <= 1 + known.len().min(name.len()) / 5)

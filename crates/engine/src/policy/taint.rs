@@ -40,7 +40,7 @@ const MAX_STEPS: usize = 1 << 30;
 /// Maximum length in bytes of a key that is matched; API servers accept no longer one.
 const MAX_KEY: usize = 253 + 1 + 63;
 
-/// The compiled `spec` of a TaintPolicy, without what all kinds share.
+/// The compiled `spec` of a TaintPolicy, without the fields that all kinds of policies share.
 #[derive(Debug)]
 pub(super) struct TaintPolicy {
     /// The allow list; `None` allows all taints.
@@ -73,7 +73,7 @@ impl TaintPolicy {
             data.push(DataRequirement {
                 key: item.get("key").str().into(),
                 required: item.get("required").bool().unwrap_or_default(),
-                schema: schemas.read_schema(item, &data_at.index(index), faults),
+                schema: schemas.compile_schema_of(item, &data_at.index(index), faults),
             });
         }
         TaintPolicy {
@@ -145,13 +145,13 @@ fn taint_policies<'s>(
 
 /// An entry of a policy, with `${driver}` replaced in its key.
 #[derive(Debug)]
-struct Grant<'s> {
+struct ResolvedEntry<'s> {
     policy: &'s Policy,
     entry: &'s TaintEntry,
     key: Cow<'s, str>,
 }
 
-impl Grant<'_> {
+impl ResolvedEntry<'_> {
     /// True if the entry includes the taint.
     fn matches(&self, taint: Taint<'_>) -> bool {
         self.entry.terms.includes(taint.value(), taint.effect()) && self.matches_key(taint)
@@ -179,10 +179,10 @@ struct EntryGroup<'s> {
     speaker: &'s Policy,
     /// The first policy in force with an allow list that applies to the user.
     restricting: Option<&'s Policy>,
-    allowed: Vec<Grant<'s>>,
-    expired: Vec<Grant<'s>>,
+    allowed: Vec<ResolvedEntry<'s>>,
+    expired: Vec<ResolvedEntry<'s>>,
     /// Deny entries, grouped by policy.
-    denied: Vec<Grant<'s>>,
+    denied: Vec<ResolvedEntry<'s>>,
     binding: Vec<BindingPolicy<'s>>,
     driver: &'s str,
 }
@@ -205,7 +205,7 @@ impl<'s> EntryGroup<'s> {
         let restricting =
             binding().filter(|(_, spec)| spec.allow.is_some()).map(|(matched, _)| matched.policy);
         let restricting = restricting.min_by_key(in_force_since);
-        let grant = |policy: &'s Policy, entry: &'s TaintEntry, driver| Grant {
+        let grant = |policy: &'s Policy, entry: &'s TaintEntry, driver| ResolvedEntry {
             policy,
             entry,
             key: with_driver(&entry.key, driver),
@@ -283,8 +283,8 @@ impl<'s> EntryGroup<'s> {
     fn check_denied(&self, at: &Path<'_>, taint: Taint<'_>, report: &mut ViolationReport<'_>) {
         let by_policy = self.denied.chunk_by(|one, next| std::ptr::eq(one.policy, next.policy));
         let denials = by_policy.filter_map(|grants| grants.iter().find(|grant| grant.matches(taint)));
-        for Grant { policy, entry, .. } in denials.take(MAX_DENIALS) {
-            let explains = report.explains();
+        for ResolvedEntry { policy, entry, .. } in denials.take(MAX_DENIALS) {
+            let explains = report.explains_next();
             let detail = || {
                 let (location, because) = (&entry.terms.location, entry.terms.reason_suffix());
                 let entry = if explains { format!(" {}{because}", entry.describe()) } else { String::new() };
@@ -317,7 +317,7 @@ impl<'s> EntryGroup<'s> {
             || self.allowed.iter().find(|grant| grant.matches_key(taint)).or_else(|| self.allowed.first());
         let closest = lapsed.or_else(near);
         let policy = closest.map_or(restricting, |grant| grant.policy);
-        let explains = report.explains();
+        let explains = report.explains_next();
         let detail = || match closest {
             _ if !explains => {
                 format!("taint {} is not allowed by {}", describe_taint(taint), policy.describe())
@@ -353,10 +353,10 @@ impl<'s> EntryGroup<'s> {
             .warns(policy, short, None);
     }
 
-    /// Returns what an allow entry lacks to include the taint, as a phrase about the entry.
+    /// Returns why an allow entry does not include the taint, as a phrase about the entry.
     fn describe_shortfall(
         &self,
-        grant: &Grant<'_>,
+        grant: &ResolvedEntry<'_>,
         taint: Taint<'_>,
         admission: &DecodedAttributes<'_>,
     ) -> String {

@@ -24,7 +24,7 @@ use tollgate_api::view::{self, TaintSelector};
 use tollgate_document::doc::Value;
 use tollgate_document::field::{Name, Path};
 
-/// The compiled `spec` of a TaintRulePolicy, without what all kinds share.
+/// The compiled `spec` of a TaintRulePolicy, without the fields that all kinds of policies share.
 #[derive(Debug)]
 pub(super) struct TaintRulePolicy {
     /// The criteria that a selector must set: `driver`, `pool`, `device` or `any`.
@@ -48,7 +48,7 @@ impl TaintRulePolicy {
         }
     }
 
-    /// True if it limits how many devices and pods a rule, or all rules together, may affect.
+    /// True if the policy limits how many devices and pods a rule, or all rules together, may affect.
     pub(super) fn limits_impact(&self) -> bool {
         self.limits.is_some()
     }

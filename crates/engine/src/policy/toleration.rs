@@ -31,14 +31,15 @@ mod written;
 pub(super) use added::default_edits;
 pub(super) use compared::{AddedTolerations, AllowedTolerations};
 pub use listed::{ListedEntry, ListedTolerations};
-use written::{WrittenToleration, allowed_instead};
+pub(super) use written::WrittenToleration;
+use written::allowed_instead;
 
 /// Maximum number of tolerations of an object that are compared with entries: as many as a claim that an API
 /// server accepts (32 requests with 8 alternatives each) has within the documented limit of 16. An object
 /// with more is denied.
 const MAX_COMPARED: usize = 32 * 8 * 16;
 
-/// The compiled `spec` of a TolerationPolicy, without what all kinds share.
+/// The compiled `spec` of a TolerationPolicy, without the fields that all kinds of policies share.
 #[derive(Debug)]
 pub(super) struct TolerationPolicy {
     allow: Option<Vec<TolerationEntry>>,
@@ -107,12 +108,12 @@ impl TolerationPolicy {
         self.allow.iter().flatten().chain(&self.default_entries)
     }
 
-    /// True if it has an allow list.
+    /// True if the policy has an allow list, so that it denies every other toleration.
     pub(super) fn has_allow_list(&self) -> bool {
         self.allow.is_some()
     }
 
-    /// True if it adds tolerations to new claims.
+    /// True if the policy adds tolerations to new claims.
     pub(super) fn has_defaults(&self) -> bool {
         !self.defaults.is_empty()
     }
@@ -171,7 +172,7 @@ pub(super) fn check_tolerations(
     }
 }
 
-/// A toleration and the request that has it.
+/// A toleration that is being checked, with the request that contains it.
 struct CheckedToleration<'c> {
     at: &'c Path<'c>,
     toleration: Toleration<'c>,
@@ -205,8 +206,8 @@ fn tolerated_taints<'d>(toleration: Toleration<'d>, profile: &Profile) -> Tolera
     }
 }
 
-/// An entry and its policy.
-type Grant<'s> = (MatchedPolicy<'s>, &'s TolerationEntry);
+/// An entry of a TolerationPolicy, with the policy that contains it.
+type SourcedEntry<'s> = (MatchedPolicy<'s>, &'s TolerationEntry);
 
 /// The entries of all TolerationPolicies with the same action that apply to a request.
 struct EntryGroup<'s> {
@@ -216,10 +217,10 @@ struct EntryGroup<'s> {
     restricting: Option<MatchedPolicy<'s>>,
     /// The first policy in force with `requireKey` that applies to the user.
     requires_key: Option<&'s Policy>,
-    allowed: Vec<Grant<'s>>,
-    expired: Vec<Grant<'s>>,
+    allowed: Vec<SourcedEntry<'s>>,
+    expired: Vec<SourcedEntry<'s>>,
     /// Deny entries, grouped by policy.
-    denied: Vec<Grant<'s>>,
+    denied: Vec<SourcedEntry<'s>>,
     now: Option<Timestamp>,
 }
 
@@ -236,7 +237,7 @@ impl<'s> EntryGroup<'s> {
         let restricting = restricting.min_by_key(in_force_since);
         // Without a clock, a deny entry does not expire.
         let is_live = |grant: &&TolerationEntry| now.is_none() || !grant.terms.is_expired(now);
-        let denied: Vec<Grant<'s>> = binding()
+        let denied: Vec<SourcedEntry<'s>> = binding()
             .flat_map(|(matched, policy)| {
                 policy.deny.iter().filter(is_live).map(move |grant| (matched, grant))
             })
@@ -254,20 +255,20 @@ impl<'s> EntryGroup<'s> {
     }
 
     /// Returns the effects for which no allow entry covers these taints; empty if all are covered.
-    fn uncovered(&self, taints: &ToleratedTaints<'_>) -> Effects {
+    fn uncovered_effects(&self, taints: &ToleratedTaints<'_>) -> Effects {
         uncovered(taints, entries(&self.allowed))
     }
 
     /// Returns the allow entry that comes nearest to covering these taints, and what it lacks.
-    fn nearest(&self, taints: &ToleratedTaints<'_>) -> Option<(Grant<'s>, Shortfall)> {
-        let missing = self.uncovered(taints);
+    fn nearest_allow_entry(&self, taints: &ToleratedTaints<'_>) -> Option<(SourcedEntry<'s>, Shortfall)> {
+        let missing = self.uncovered_effects(taints);
         let missing = if missing.is_empty() { taints.effects } else { missing };
         let (index, shortfall) = nearest(taints, missing, entries(&self.allowed))?;
         self.allowed.get(index).map(|grant| (*grant, shortfall))
     }
 
     /// Returns the first entry of each policy that denies to tolerate these taints, at most [`MAX_DENIALS`].
-    fn denials(&self, taints: &ToleratedTaints<'_>) -> impl Iterator<Item = Grant<'s>> {
+    fn denying_entries(&self, taints: &ToleratedTaints<'_>) -> impl Iterator<Item = SourcedEntry<'s>> {
         let by_policy = self.denied.chunk_by(|(one, _), (next, _)| std::ptr::eq(one.policy, next.policy));
         by_policy
             .filter_map(|grants| grants.iter().find(|(_, grant)| grant.entry.intersects(taints)))
@@ -276,9 +277,9 @@ impl<'s> EntryGroup<'s> {
     }
 
     fn is_allowed(&self, taints: &ToleratedTaints<'_>) -> bool {
-        (self.restricting.is_none() || self.uncovered(taints).is_empty())
+        (self.restricting.is_none() || self.uncovered_effects(taints).is_empty())
             && (self.requires_key.is_none() || taints.key.is_some())
-            && self.denials(taints).next().is_none()
+            && self.denying_entries(taints).next().is_none()
     }
 
     fn check_toleration(&self, checked: &CheckedToleration<'_>, report: &mut ViolationReport<'_>) {
@@ -297,12 +298,15 @@ impl<'s> EntryGroup<'s> {
         tolerated: &ToleratedTaints<'_>,
         report: &mut ViolationReport<'_>,
     ) {
-        for (matched, grant) in self.denials(tolerated) {
-            let explains = report.explains();
+        for (matched, grant) in self.denying_entries(tolerated) {
+            let explains = report.explains_next();
             let detail = || {
                 let (location, policy) = (&grant.terms.location, matched.policy.describe());
                 let (entry, offered) = if explains {
-                    (format!(" {}{}", grant.describe(), grant.terms.reason_suffix()), self.offer(checked))
+                    (
+                        format!(" {}{}", grant.describe(), grant.terms.reason_suffix()),
+                        self.alternatives_text(checked),
+                    )
                 } else {
                     (String::new(), String::new())
                 };
@@ -324,9 +328,9 @@ impl<'s> EntryGroup<'s> {
     fn check_key(&self, checked: &CheckedToleration<'_>, report: &mut ViolationReport<'_>) {
         let Some(policy) = self.requires_key else { return };
         let short = "toleration without a key matches every taint: set `key`";
-        let explains = report.explains();
+        let explains = report.explains_next();
         let detail = || {
-            let offered = if explains { self.offer(checked) } else { String::new() };
+            let offered = if explains { self.alternatives_text(checked) } else { String::new() };
             let (toleration, policy) = (checked.describe(), policy.describe());
             format!(
                 "{toleration} is not allowed: it has no key, so it matches the taints of all keys: set `key`; required by {policy}{offered}"
@@ -343,16 +347,16 @@ impl<'s> EntryGroup<'s> {
         report: &mut ViolationReport<'_>,
     ) {
         let Some(restricting) = self.restricting else { return };
-        let missing = self.uncovered(tolerated);
+        let missing = self.uncovered_effects(tolerated);
         if missing.is_empty() {
             return;
         }
         let was_covered =
-            |grant: &&Grant<'s>| !covered_effects(&grant.1.entry, tolerated).and(missing).is_empty();
+            |grant: &&SourcedEntry<'s>| !covered_effects(&grant.1.entry, tolerated).and(missing).is_empty();
         let lapsed = self.expired.iter().find(was_covered).copied();
         // Comparing with all entries once more is for the explanation only.
-        let explains = report.explains();
-        let near = if explains { self.nearest(tolerated) } else { None };
+        let explains = report.explains_next();
+        let near = if explains { self.nearest_allow_entry(tolerated) } else { None };
         let policy =
             lapsed.or(near.map(|(grant, _)| grant)).map_or(restricting, |(matched, _)| matched).policy;
         let detail = || {
@@ -372,7 +376,7 @@ impl<'s> EntryGroup<'s> {
                     format!("{} allows no tolerations in this namespace{expired}", policy.describe())
                 }
             };
-            format!("{} is not allowed: {why}{}", checked.describe(), self.offer(checked))
+            format!("{} is not allowed: {why}{}", checked.describe(), self.alternatives_text(checked))
         };
         let short = checked.not_allowed();
         report
@@ -383,11 +387,11 @@ impl<'s> EntryGroup<'s> {
     }
 
     /// Returns `; allowed instead: …` with tolerations to paste, from the nearest entries; empty if none is near.
-    fn offer(&self, checked: &CheckedToleration<'_>) -> String {
+    fn alternatives_text(&self, checked: &CheckedToleration<'_>) -> String {
         let near = allowed_instead(
             &WrittenToleration::of(checked.toleration),
             checked.profile,
-            |taints| self.nearest(taints).map(|((_, grant), _)| &grant.entry),
+            |taints| self.nearest_allow_entry(taints).map(|((_, grant), _)| &grant.entry),
             |taints| self.is_allowed(taints),
         );
         let texts: Vec<String> = near.iter().map(ToString::to_string).collect();
@@ -417,7 +421,7 @@ impl<'s> EntryGroup<'s> {
     }
 }
 
-fn entries<'g>(grants: &'g [Grant<'_>]) -> impl Iterator<Item = &'g PolicyEntry> {
+fn entries<'g>(grants: &'g [SourcedEntry<'_>]) -> impl Iterator<Item = &'g PolicyEntry> {
     grants.iter().map(|(_, grant)| &grant.entry)
 }
 
@@ -435,7 +439,7 @@ fn toleration_policies<'s>(
     })
 }
 
-/// Returns what an entry lacks to cover a toleration, as a phrase about the entry.
+/// Returns why an entry does not cover a toleration, as a phrase about the entry.
 fn describe_shortfall(
     shortfall: Shortfall,
     tolerated: &ToleratedTaints<'_>,

@@ -5,7 +5,7 @@
 
 use super::Origin;
 use super::RuleSet;
-use super::ratchet::{PathRef, Ratchet, Statement};
+use super::ratchet::{BorrowedFinding, Ratchet};
 use super::report::{Report, Reported, Sink, Text};
 use crate::admission::{Context, Operation};
 use tollgate_api::profile::{Profile, Version};
@@ -20,7 +20,7 @@ pub(super) const EXPRESSION_BUDGET: usize = 1 << 20;
 /// Number of bytes that each expression counts for, in addition to its length.
 const EXPRESSION_OVERHEAD: usize = 100;
 
-/// The context of a check: what holds, and where findings go.
+/// The context of a check: the request and the release, and the list that receives findings.
 #[derive(Debug)]
 pub struct Cx<'c, 'p> {
     /// The Kubernetes release or draft.
@@ -37,9 +37,6 @@ pub struct Cx<'c, 'p> {
     pub(super) declarative: bool,
     /// The current time, if it is known.
     pub now: Option<Timestamp>,
-    /// The current time as text. A time in the same format that is not greater is not in the future, which
-    /// avoids parsing it.
-    pub latest: Option<[u8; 20]>,
     /// True if findings are about the key of a map entry and not about its value.
     pub(super) on_key: bool,
     pub(super) rules: &'c RuleSet,
@@ -64,7 +61,7 @@ impl<'c, 'p> Cx<'c, 'p> {
 
     /// Calls `check` for a part of the object, which is `unchanged` by an update or not. Hand-written
     /// validation checks unchanged parts again, declarative validation does not.
-    pub fn part(&mut self, unchanged: bool, check: impl FnOnce(&mut Self)) {
+    pub fn check_part(&mut self, unchanged: bool, check: impl FnOnce(&mut Self)) {
         let before = self.declarative;
         self.declarative &= !unchanged;
         check(self);
@@ -112,8 +109,8 @@ impl<'c, 'p> Cx<'c, 'p> {
     }
 
     /// Starts a finding. The next call in the chain adds the error type and message. The finding belongs to
-    /// hand-written validation, which prints the path in the internal version, unless [`Report::native`] or
-    /// [`Report::covered`] follows.
+    /// hand-written validation, which prints the path in the internal version, unless [`Report::declarative_native`] or
+    /// [`Report::covered_by_declarative`] follows.
     pub fn report<'r>(&'r mut self, rule: RuleId, at: &'r Path<'r>) -> Report<'r, RunSink<'r, 'c, 'p>> {
         Report { rule, at, sink: RunSink { cx: self, validator: Validator::HandWritten } }
     }
@@ -145,14 +142,14 @@ pub struct RunSink<'r, 'c, 'p> {
 impl Report<'_, RunSink<'_, '_, '_>> {
     /// Marks the finding as one that only declarative validation reports, which prints the path in the version of the
     /// request.
-    pub fn native(mut self) -> Self {
+    pub fn declarative_native(mut self) -> Self {
         self.sink.validator = Validator::Declarative;
         self
     }
 
     /// Marks the finding as one that declarative validation reports if it checks the current part, and hand-written
     /// validation otherwise.
-    pub fn covered(mut self) -> Self {
+    pub fn covered_by_declarative(mut self) -> Self {
         self.sink.validator = Validator::Covered;
         self
     }
@@ -182,17 +179,15 @@ impl<'r> Sink<'r> for RunSink<'r, '_, '_> {
             cx.findings.leave_out(rule, 1);
             return Reported::DROPPED;
         }
-        let (value, detail) = (value.into(), detail.compose());
-        let said =
-            Statement { rule, at: PathRef::Walked(at), kind, value: &value, detail: &detail, policy: None };
-        if ratchet.is_some_and(|ratchet| ratchet.takes(&said)) {
+        let (at, value, detail) = (at.owned(), value.into(), detail.compose());
+        let said = BorrowedFinding { rule, at: &at, kind, value: &value, detail: &detail, policy: None };
+        if ratchet.is_some_and(|ratchet| ratchet.record_or_drop(&said)) {
             return Reported::DROPPED;
         }
         if is_full {
             cx.findings.leave_out(rule, 1);
             return Reported::DROPPED;
         }
-        let at = at.owned();
         let (user, server) = (at.print(PathStyle::User), at.print(style));
         let server_at = (user != server).then_some(server);
         let finding = Finding { server_at, on_key: cx.on_key, ..Finding::new(rule, at, kind, value, detail) };

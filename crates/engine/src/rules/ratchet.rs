@@ -26,7 +26,7 @@ use foldhash::quality::RandomState;
 
 use tollgate_api::view::{Object, SliceTaint, Taint, View as _};
 use tollgate_document::doc::{self, Index, Value};
-use tollgate_document::field::{FieldPath, Path, StepName};
+use tollgate_document::field::{FieldPath, Name};
 use tollgate_document::finding::{BadValue, ErrorType, Finding, RuleId};
 use tollgate_formats::gofmt::head;
 
@@ -81,7 +81,7 @@ impl StoredFindings {
     }
 
     /// Records a finding of the stored object.
-    fn record(&mut self, statement: &Statement<'_>, stored: Object<'_>) {
+    fn record(&mut self, statement: &BorrowedFinding<'_>, stored: Object<'_>) {
         let (occurrences, taint) = statement.digest(stored, self.extent, &self.keys, &mut self.stored);
         let occurrences = self.occurrences.entry(occurrences).or_default();
         match (statement.value, taint) {
@@ -93,7 +93,7 @@ impl StoredFindings {
 
     /// True if the stored object had this finding too. Each stored finding excuses only one: a second blanket
     /// toleration is a new mistake. Never true if the update could widen the reach of taints.
-    pub fn excuses(&mut self, statement: &Statement<'_>, object: Object<'_>) -> bool {
+    pub fn excuses(&mut self, statement: &BorrowedFinding<'_>, object: Object<'_>) -> bool {
         if self.extent == Extent::Wider {
             return false;
         }
@@ -118,7 +118,8 @@ impl StoredFindings {
     }
 }
 
-/// What happens to findings: they are recorded, or compared with recorded ones.
+/// Whether findings are those of the stored object, which are recorded, or those of the new object, which are
+/// dropped if the stored object had them.
 #[derive(Clone, Copy, Debug)]
 pub enum Ratchet<'c> {
     /// Records it as a finding of the stored object.
@@ -140,7 +141,7 @@ impl Ratchet<'_> {
 
     /// Records the finding, or compares it with those of the stored object. Returns true if it is to be
     /// dropped. Only for rules that the ratchet applies to.
-    pub fn takes(self, statement: &Statement<'_>) -> bool {
+    pub fn record_or_drop(self, statement: &BorrowedFinding<'_>) -> bool {
         match self {
             Ratchet::Learn(known, object) => {
                 known.borrow_mut().record(statement, object);
@@ -153,11 +154,12 @@ impl Ratchet<'_> {
     }
 }
 
-/// A finding of a rule or a policy, borrowed, because of a million findings only a few thousand are kept.
+/// The content of a finding of a rule or a policy, borrowed, because of a million findings only a few thousand are
+/// kept.
 #[derive(Clone, Copy, Debug)]
-pub struct Statement<'a> {
+pub struct BorrowedFinding<'a> {
     pub rule: RuleId,
-    pub at: PathRef<'a>,
+    pub at: &'a FieldPath,
     pub kind: ErrorType,
     pub value: &'a BadValue,
     pub detail: &'a str,
@@ -165,18 +167,11 @@ pub struct Statement<'a> {
     pub policy: Option<&'a str>,
 }
 
-/// The path that a finding is about, borrowed or owned.
-#[derive(Clone, Copy, Debug)]
-pub enum PathRef<'a> {
-    Walked(&'a Path<'a>),
-    Kept(&'a FieldPath),
-}
-
-impl<'a> Statement<'a> {
+impl<'a> BorrowedFinding<'a> {
     /// Borrows the content of a finding. `policy` is the policy that reports it, if any.
-    pub fn of(finding: &'a Finding, policy: Option<&'a str>) -> Statement<'a> {
+    pub fn of(finding: &'a Finding, policy: Option<&'a str>) -> BorrowedFinding<'a> {
         let Finding { rule, kind, value, detail, at, .. } = finding;
-        Statement { rule, at: PathRef::Kept(at), kind: *kind, value, detail, policy }
+        BorrowedFinding { rule, at, kind: *kind, value, detail, policy }
     }
 
     /// Returns a hash of the finding that does not depend on the order of lists, and the taint that the finding is
@@ -193,30 +188,26 @@ impl<'a> Statement<'a> {
         let (mut value, mut in_taints) = (object.value(), false);
         // The taint, and whether it is its key, value, effect or rate that is spoken of, not what it carries.
         let (mut taint, mut is_of_taint) = (None, false);
-        let mut step = |step: StepName<'_>| {
+        for step in self.at.user_steps() {
             let field = match step {
-                StepName::Index(index) => {
-                    value = searched.index.item(value, index);
+                Name::Index(index) => {
+                    value = searched.index.item(value, *index);
                     ("item", name_of(value)).hash(&mut out);
                     ""
                 }
-                StepName::Field(name) | StepName::Key(name) => {
+                Name::Field(name) | Name::Key(name) => {
                     value = searched.index.member(value, name).map_or(Value::absent(), |(_, value)| value);
                     ("member", name).hash(&mut out);
-                    if matches!(step, StepName::Field(_)) { name } else { "" }
+                    if matches!(step, Name::Field(_)) { &**name } else { "" }
                 }
             };
             if taint.is_some() {
                 is_of_taint &= matches!(field, "taint" | "key" | "value" | "effect" | "evictionsPerSecond");
-            } else if in_taints && matches!(step, StepName::Index(_)) || field == "taint" {
+            } else if in_taints && matches!(step, Name::Index(_)) || field == "taint" {
                 taint = Some(SliceTaint::of(value).taint());
                 is_of_taint = true;
             }
             in_taints = field == "taints";
-        };
-        match self.at {
-            PathRef::Walked(path) => path.visit_user_steps(&mut step),
-            PathRef::Kept(path) => path.visit_user_steps(&mut step),
         }
         ("end", taint.map(|taint| (taint.key(), taint.value()))).hash(&mut out);
         let is_weighed = self.policy.is_some() && is_of_taint || extent == Extent::Within;

@@ -16,7 +16,7 @@ use tollgate_document::finding::{BadValue, ErrorType, Finding, Fix, RuleId};
 
 /// A text that is built only if needed.
 pub trait Text {
-    /// Builds the text.
+    /// Builds the text of a message.
     fn compose(self) -> Cow<'static, str>;
 }
 
@@ -78,7 +78,7 @@ impl<'r, S: Sink<'r>> Report<'r, S> {
         self.of_kind(ErrorType::Required, BadValue::Omitted, detail)
     }
 
-    /// Reports that something may not be set here.
+    /// Reports that a field must not be set (`Forbidden`).
     pub fn forbidden(self, detail: impl Text) -> Reported<'r> {
         self.of_kind(ErrorType::Forbidden, BadValue::Omitted, detail)
     }
@@ -93,7 +93,7 @@ impl<'r, S: Sink<'r>> Report<'r, S> {
         self.of_kind(ErrorType::TooLong, BadValue::Omitted, detail)
     }
 
-    /// Reports a malformed value.
+    /// Reports an invalid value (`Invalid value`).
     pub fn invalid(self, value: impl Into<BadValue>, detail: impl Text) -> Reported<'r> {
         self.of_kind(ErrorType::Invalid, value, detail)
     }
@@ -103,7 +103,7 @@ impl<'r, S: Sink<'r>> Report<'r, S> {
         self.of_kind(ErrorType::NotSupported, value, detail)
     }
 
-    /// Reports a value that was given before.
+    /// Reports a value that an earlier item already has (`Duplicate value`).
     pub fn duplicate(self, value: impl Into<BadValue>, detail: impl Text) -> Reported<'r> {
         self.of_kind(ErrorType::Duplicate, value, detail)
     }
@@ -113,7 +113,7 @@ impl<'r, S: Sink<'r>> Report<'r, S> {
         self.of_kind(ErrorType::NotFound, value, detail)
     }
 
-    /// Reports too many items.
+    /// Reports a list with too many items (`Too many`).
     pub fn too_many(self, value: impl Into<BadValue>, detail: impl Text) -> Reported<'r> {
         self.of_kind(ErrorType::TooMany, value, detail)
     }
@@ -149,7 +149,7 @@ impl<'r> Reported<'r> {
         self
     }
 
-    /// Adds a hint for people.
+    /// Adds advice on how to correct the object.
     pub fn help(self, help: impl Text) -> Reported<'r> {
         self.help_if(Some(help))
     }

@@ -57,7 +57,7 @@ macro_rules! table {
         #[allow(non_camel_case_types, clippy::upper_case_acronyms, reason = "named like the constants")]
         enum Number { $($name,)* Count }
 
-        /// All rules.
+        /// All rules of all origins.
         pub static TABLE: [Rule; Number::Count as usize] = [$($rule.numbered(Number::$name as usize),)*];
 
         $(

@@ -63,7 +63,7 @@ pub static GROUPS: &[Group] = &[
     group(class::check_device_class),
     group(pod_claims::check_pod_claims),
     group(taint_rule::check_taint_rule),
-    group(status::check_claim_status),
+    group(status::check_status),
     // Last: it looks at whether the others found anything.
     group(object_name::check_last),
 ];

@@ -34,10 +34,10 @@ pub fn widened(before: Option<Object<'_>>, after: Object<'_>) -> Vec<Widened> {
 /// The tolerations of an object, by the taints that they match. Of tolerations that differ only in their
 /// seconds, only the longest is kept, which bounds the cost of a lookup.
 #[derive(Default)]
-struct Tolerated<'d>(HashMap<Matched<'d>, Vec<ToleratedTaints<'d>>>);
+struct Tolerated<'d>(HashMap<MatchKey<'d>, Vec<ToleratedTaints<'d>>>);
 
 /// A request, and the key and value that its toleration matches; `None` is every key or value.
-type Matched<'d> = (String, Option<&'d str>, Option<&'d str>);
+type MatchKey<'d> = (String, Option<&'d str>, Option<&'d str>);
 
 impl<'d> Tolerated<'d> {
     /// Adds a toleration of a request.

@@ -6,7 +6,7 @@ use tollgate_api::view::{Body, ClaimConfig, ClassicClaimSpec, View as _};
 use tollgate_document::doc::Value;
 use tollgate_document::field::Path;
 
-/// Parameters for a driver, and the driver.
+/// Opaque parameters in an object, and the driver that they are for.
 #[derive(Clone, Copy, Debug)]
 pub struct DriverParameters<'d> {
     /// The driver that they are for; `None` if it is not known, because a classic claim names only its class.

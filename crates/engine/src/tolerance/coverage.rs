@@ -130,7 +130,7 @@ fn is_long_enough(limit: Option<i64>, seconds: Option<i64>) -> bool {
     limit.is_none_or(|limit| seconds.is_some_and(|seconds| seconds <= limit))
 }
 
-/// The keys that an entry is for.
+/// The taint keys that a policy entry is for: one key, `prefix/*` or `*`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum KeyPattern {
     /// Any key: `*`.
@@ -255,7 +255,7 @@ impl PolicyEntry {
     }
 }
 
-/// The reasons why an entry does not cover a toleration.
+/// Which parts of a toleration a policy entry does not cover: key, value, effects or time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Shortfall {
     /// True if it does not include the key, or not all keys.

@@ -69,7 +69,7 @@ impl<'d> Holders<'d> {
     }
 
     /// The holders of a published device.
-    pub(super) fn of(&self, device: DeviceKey) -> Vec<Holder<'d>> {
+    pub(super) fn holders_of(&self, device: DeviceKey) -> Vec<Holder<'d>> {
         self.published.get(&device).cloned().unwrap_or_default()
     }
 
@@ -96,7 +96,7 @@ impl<'d> Holders<'d> {
     }
 }
 
-/// A consumer that has reserved a claim.
+/// A consumer in `status.reservedFor` of a claim: a pod or something else.
 #[derive(Clone, Copy, Debug)]
 pub struct ClaimUser<'d> {
     /// The resource in `status.reservedFor`, such as `pods` or `podgroups`.

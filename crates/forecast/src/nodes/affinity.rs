@@ -19,9 +19,9 @@ use tollgate_document::doc::Value;
 // upstream v1.37 InterPodAffinityArgs.HardPodAffinityWeight
 const HARD_AFFINITY_WEIGHT: i64 = 1;
 
-/// A PodAffinityTerm.
+/// A PodAffinityTerm: a topology, and the pods that it selects.
 #[derive(Clone, Debug)]
-pub(super) struct Term<'d> {
+pub(super) struct AffinityTerm<'d> {
     selector: Selector<'d>,
     namespaces: Vec<&'d str>,
     namespace_selector: Selector<'d>,
@@ -31,10 +31,10 @@ pub(super) struct Term<'d> {
 /// The affinity terms of a pod.
 #[derive(Clone, Default, Debug)]
 pub(super) struct PodTerms<'d> {
-    affinity: Vec<Term<'d>>,
-    anti_affinity: Vec<Term<'d>>,
+    affinity: Vec<AffinityTerm<'d>>,
+    anti_affinity: Vec<AffinityTerm<'d>>,
     /// Preferred terms with their weights, which are negative for anti-affinity.
-    preferred: Vec<(i64, Term<'d>)>,
+    preferred: Vec<(i64, AffinityTerm<'d>)>,
 }
 
 impl<'d> PodTerms<'d> {
@@ -49,11 +49,11 @@ impl<'d> PodTerms<'d> {
             let affinity = affinity.get(kind);
             let required = if sign > 0 { &mut terms.affinity } else { &mut terms.anti_affinity };
             for term in affinity.get("requiredDuringSchedulingIgnoredDuringExecution").items() {
-                required.push(Term::read(catalog, namespace, term, labels));
+                required.push(AffinityTerm::read(catalog, namespace, term, labels));
             }
             for term in affinity.get("preferredDuringSchedulingIgnoredDuringExecution").items() {
                 let weight = sign * term.get("weight").int().unwrap_or(0);
-                let term = Term::read(catalog, namespace, term.get("podAffinityTerm"), labels);
+                let term = AffinityTerm::read(catalog, namespace, term.get("podAffinityTerm"), labels);
                 terms.preferred.push((weight, term));
             }
         }
@@ -65,8 +65,13 @@ impl<'d> PodTerms<'d> {
     }
 }
 
-impl<'d> Term<'d> {
-    fn read(catalog: &mut Catalog<'d>, namespace: &'d str, term: Value<'d>, labels: &Labels<'d>) -> Term<'d> {
+impl<'d> AffinityTerm<'d> {
+    fn read(
+        catalog: &mut Catalog<'d>,
+        namespace: &'d str,
+        term: Value<'d>,
+        labels: &Labels<'d>,
+    ) -> AffinityTerm<'d> {
         let (namespaces, namespace_selector) = (term.get("namespaces"), term.get("namespaceSelector"));
         let of_own_namespace = namespaces.is_empty() && namespace_selector.is_null();
         // The API server adds these requirements when the pod is created, so a stored pod has them twice.
@@ -75,7 +80,7 @@ impl<'d> Term<'d> {
             .filter_map(|key| Some(requirement(key, LabelOperator::In, labels.get(key)?)));
         let other = keys("mismatchLabelKeys")
             .filter_map(|key| Some(requirement(key, LabelOperator::NotIn, labels.get(key)?)));
-        Term {
+        AffinityTerm {
             selector: Selector::read(term.get("labelSelector")).and(same).and(other),
             namespaces: if of_own_namespace {
                 vec![namespace]
@@ -87,7 +92,7 @@ impl<'d> Term<'d> {
         }
     }
 
-    /// Like [`Term::matches`], for a term of the pod that is being scheduled.
+    /// Like [`AffinityTerm::matches`], for a term of the pod that is being scheduled.
     // upstream v1.36 mergeAffinityTermNamespacesIfNotEmpty, which changes a copy
     fn matches_existing(&self, catalog: &Catalog<'d>, class: &PodClass<'d>) -> bool {
         let applies_everywhere = catalog.semantics().namespace_selector_sees_no_labels
@@ -143,7 +148,7 @@ impl AffinityPlan {
         }
         for (id, class) in catalog.classes_with_terms() {
             let PodTerms { affinity, anti_affinity, preferred } = &class.terms;
-            let selecting = |term: &&Term<'_>| term.matches(catalog, own);
+            let selecting = |term: &&AffinityTerm<'_>| term.matches(catalog, own);
             for term in anti_affinity.iter().filter(selecting) {
                 plan.existing_anti_affinity.push((term.topology, vec![id]));
             }

@@ -107,7 +107,7 @@ impl<'d> Catalog<'d> {
         id
     }
 
-    /// Reads a Node object.
+    /// Reads the labels, taints and allocatable resources of a Node object.
     pub fn read_node(&mut self, node: Value<'d>) -> NodeInfo<'d> {
         NodeInfo::read(node, &mut self.resources)
     }

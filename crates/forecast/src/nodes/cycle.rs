@@ -30,7 +30,7 @@ pub struct PreFilterRejection {
     pub text: &'static str,
 }
 
-/// One attempt to schedule one pod.
+/// One attempt of the scheduler to find a node for one pod.
 #[derive(Debug)]
 pub struct Cycle<'a, 'c, 'd> {
     pub(super) occupancy: &'a Occupancy<'c, 'd>,
@@ -134,7 +134,7 @@ impl<'a, 'c, 'd> Cycle<'a, 'c, 'd> {
 
     // upstream v1.37 shouldDelegateResourceToDRA
     fn is_delegated(&self, node: NodeIndex, resource: ResourceId) -> bool {
-        self.delegated.has(resource) && self.occupancy.nodes().scalar(node, resource) <= 0
+        self.delegated.has(resource) && self.occupancy.nodes().allocatable_amount(node, resource) <= 0
     }
 
     // upstream v1.37 fitsRequest
@@ -162,8 +162,8 @@ impl<'a, 'c, 'd> Cycle<'a, 'c, 'd> {
             }
         }
         for &(resource, requested) in &requested.scalars {
-            let offered = self.occupancy.nodes().scalar(node, resource);
-            let used = self.occupancy.scalar(node, resource);
+            let offered = self.occupancy.nodes().allocatable_amount(node, resource);
+            let used = self.occupancy.used_amount(node, resource);
             if requested > offered.wrapping_sub(used) && !self.is_delegated(node, resource) {
                 lacking.add(Reason::Insufficient(resource), requested <= offered);
             }

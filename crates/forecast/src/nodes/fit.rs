@@ -31,7 +31,8 @@ pub struct Fits<'c, 'd> {
     domains: Vec<OnceLock<Domains>>,
 }
 
-/// The pods that the affinity and spread constraints of a kind of pod select.
+/// The affinity and topology spread constraints of pods that differ at most in their resource requests, prepared
+/// for the nodes.
 #[derive(Debug)]
 pub(super) struct Plans {
     pub(super) affinity: AffinityPlan,
@@ -98,14 +99,17 @@ impl Flags {
         let tolerates_cordon =
             || pod.tolerations.iter().any(|t| tolerates(t, UNSCHEDULABLE_TAINT, "", "NoSchedule"));
         set(Flags::SCHEDULABLE, !info.unschedulable || tolerates_cordon());
-        set(Flags::TAINTS_TOLERATED, untolerated(info, pod, &["NoSchedule", "NoExecute"]).next().is_none());
+        set(
+            Flags::TAINTS_TOLERATED,
+            untolerated_taints(info, pod, &["NoSchedule", "NoExecute"]).next().is_none(),
+        );
         set(Flags::AFFINITY_MATCHES, matches_affinity(info, pod));
         Flags(flags)
     }
 }
 
 /// The node taints with one of these effects that the pod does not tolerate.
-fn untolerated<'a>(
+fn untolerated_taints<'a>(
     info: &'a NodeInfo<'_>,
     pod: &'a PodNeeds<'_>,
     effects: &'a [&str],
@@ -164,7 +168,7 @@ impl NodeFit {
         let soft: Vec<i64> = nodes
             .iter()
             .map(|(_, info)| {
-                i64::try_from(untolerated(info, pod, &["PreferNoSchedule"]).count()).unwrap_or(0)
+                i64::try_from(untolerated_taints(info, pod, &["PreferNoSchedule"]).count()).unwrap_or(0)
             })
             .collect();
         NodeFit {

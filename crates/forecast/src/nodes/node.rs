@@ -163,7 +163,7 @@ impl<'d> Nodes<'d> {
     }
 
     /// The allocatable amount of a resource on the node.
-    pub(super) fn scalar(&self, node: NodeIndex, resource: ResourceId) -> i64 {
+    pub(super) fn allocatable_amount(&self, node: NodeIndex, resource: ResourceId) -> i64 {
         self.scalar_cell(node, resource).map_or(0, |cell| self.scalars[cell])
     }
 

@@ -24,7 +24,7 @@ pub(super) struct Usage {
     pub(super) pods: i64,
 }
 
-/// A pod on a node.
+/// A pod that is bound to a node, and the node.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct BoundPod {
     pub(super) node: NodeIndex,
@@ -39,10 +39,10 @@ struct BoundPodEntry {
     is_removed: bool,
 }
 
-/// Marks the end of a linked list.
+/// The index that marks the end of a linked list of bound pods.
 const END_OF_LIST: u32 = u32::MAX;
 
-/// The pods bound to each node.
+/// The pods bound to each node, and the resources and ports that they use.
 #[derive(Clone, Debug)]
 pub struct Occupancy<'c, 'd> {
     catalog: &'c Catalog<'d>,
@@ -92,7 +92,7 @@ impl<'c, 'd> Occupancy<'c, 'd> {
 
     /// Binds a pod to a node.
     pub fn add_pod(&mut self, node: NodeIndex, pod: PodId) {
-        self.count(node, pod, 1);
+        self.count_pod(node, pod, 1);
         let needs = self.catalog.pod(pod);
         let last = &mut self.last_of_class[needs.class.0 as usize];
         self.bound.push(BoundPodEntry { bound: BoundPod { node, pod }, before: *last, is_removed: false });
@@ -124,11 +124,11 @@ impl<'c, 'd> Occupancy<'c, 'd> {
                 self.ports.swap_remove(place);
             }
         }
-        self.count(node, pod, -1);
+        self.count_pod(node, pod, -1);
         true
     }
 
-    fn count(&mut self, node: NodeIndex, pod: PodId, sign: i64) {
+    fn count_pod(&mut self, node: NodeIndex, pod: PodId, sign: i64) {
         let needs = self.catalog.pod(pod);
         let usage = &mut self.usage[node.get()];
         // Sums wrap around as upstream's do, so that a removed pod always leaves what was there before.
@@ -152,7 +152,7 @@ impl<'c, 'd> Occupancy<'c, 'd> {
     }
 
     /// The used amount of a resource on the node; 0 if no node offers it.
-    pub(super) fn scalar(&self, node: NodeIndex, resource: ResourceId) -> i64 {
+    pub(super) fn used_amount(&self, node: NodeIndex, resource: ResourceId) -> i64 {
         self.nodes.scalar_cell(node, resource).map_or(0, |cell| self.scalars[cell])
     }
 

@@ -85,7 +85,7 @@ impl HostPort<'_> {
 
 const ANY_ADDRESS: &str = "0.0.0.0";
 
-/// The scheduling requirements of a pod.
+/// The requirements of a pod that decide on which nodes it can be scheduled.
 #[derive(Clone, Debug)]
 pub struct PodNeeds<'d> {
     pub(super) class: ClassId,

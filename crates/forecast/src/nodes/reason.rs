@@ -6,7 +6,7 @@ use super::resources::ResourceId;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-/// Why a filter rejects a node.
+/// Why a filter of the scheduler rejects a node.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Reason {
     NodeName,
@@ -29,7 +29,7 @@ pub enum Reason {
 }
 
 impl Reason {
-    /// The scheduler's message.
+    /// The scheduler's message for the reason, as in the condition of a pod.
     pub fn text(self, catalog: &Catalog<'_>) -> Cow<'static, str> {
         Cow::Borrowed(match self {
             Reason::NodeName => "node(s) didn't match the requested node name",
@@ -55,7 +55,7 @@ impl Reason {
     }
 }
 
-/// The result of the first filter that rejects a node.
+/// A node that a filter of the scheduler rejects: the reasons, and whether preemption could help.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Rejection {
     pub reasons: Reasons,

@@ -23,7 +23,7 @@ const DEFAULT_MEMORY: i128 = 200 * 1024 * 1024 * 1000;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct ResourceId(pub(super) u32);
 
-/// The names of such resources, by index.
+/// Names of resources other than cpu, memory and storage, by index.
 #[derive(Default, Debug)]
 pub(super) struct ResourceNames<'d> {
     names: Vec<&'d str>,
@@ -102,7 +102,7 @@ fn whole(thousandths: i128) -> i64 {
     clamp(thousandths.div_euclid(1000) + i128::from(thousandths.rem_euclid(1000) != 0))
 }
 
-/// Amounts in thousandths, by resource name.
+/// Resource amounts in thousandths, by resource name.
 #[derive(Clone, Default, Debug)]
 pub(super) struct Amounts<'d>(Vec<(&'d str, i128)>);
 
@@ -142,7 +142,7 @@ impl<'d> Amounts<'d> {
         whole(self.get(name).unwrap_or(0))
     }
 
-    /// The amount in thousandths.
+    /// The amount in thousandths, limited to 64 bits.
     fn thousandths(&self, name: &str) -> i64 {
         clamp(self.get(name).unwrap_or(0))
     }
@@ -208,7 +208,7 @@ pub(super) struct PodRequests {
     pub(super) counted: [i64; 2],
 }
 
-const ASSUMED: [(&str, i128); 2] = [("cpu", DEFAULT_MILLI_CPU), ("memory", DEFAULT_MEMORY)];
+const ASSUMED_REQUESTS: [(&str, i128); 2] = [("cpu", DEFAULT_MILLI_CPU), ("memory", DEFAULT_MEMORY)];
 
 impl PodRequests {
     // upstream v1.37 resource.PodRequests, PodInfo.CalculateResource
@@ -216,14 +216,14 @@ impl PodRequests {
         let pod_level = pod_level_requests(spec);
         let plain = sum(spec, status, RequestSource::Spec, &[], &pod_level);
         // Upstream does not score nodes by what the pod requests as a whole.
-        let scored = sum(spec, status, RequestSource::Spec, &ASSUMED, &Amounts::default());
+        let scored = sum(spec, status, RequestSource::Spec, &ASSUMED_REQUESTS, &Amounts::default());
         let pair = |amounts: &Amounts<'_>| [amounts.thousandths("cpu"), amounts.whole("memory")];
         if pod_level.is_empty() && !status.get("containerStatuses").exists() {
             let requested = Requests::from_amounts(&plain, names);
             let scored = pair(&scored);
             return PodRequests { taken: requested.clone(), requested, scored, counted: scored };
         }
-        let assumed: Vec<(&str, i128)> = ASSUMED
+        let assumed: Vec<(&str, i128)> = ASSUMED_REQUESTS
             .into_iter()
             .filter(|(name, _)| pod_level.is_empty() || plain.get(name).is_none())
             .collect();
@@ -273,7 +273,7 @@ fn pod_level_requests(spec: Value<'_>) -> Amounts<'_> {
     requests
 }
 
-/// True for resources that support pod-level requests.
+/// True for resources that a pod can request as a whole (`spec.resources`).
 fn is_pod_level(name: &str) -> bool {
     matches!(name, "cpu" | "memory") || name.starts_with("hugepages-")
 }
@@ -294,8 +294,8 @@ fn sum<'d>(
     sum
 }
 
-/// The resources needed by all containers: the maximum of the regular containers together and of each init
-/// container with the sidecars started before it.
+/// The resources needed by all containers: the maximum of the regular containers and all sidecars together, and of
+/// each other init container with the sidecars started before it.
 fn sum_containers<'d>(
     spec: Value<'d>,
     status: Value<'d>,

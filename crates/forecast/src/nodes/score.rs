@@ -6,7 +6,7 @@ use super::cycle::Cycle;
 use super::node::NodeIndex;
 use super::{affinity, spread};
 
-/// Maximum score of a plugin.
+/// Maximum score that a scoring plugin of the scheduler gives a node.
 pub(super) const MAX_SCORE: i64 = 100;
 
 /// Weights of the score plugins in the default profile.

@@ -3,7 +3,7 @@
 use tollgate_api::labels::{LabelOperator, LabelRequirement, read_selector};
 use tollgate_document::doc::Value;
 
-/// Labels, sorted by key.
+/// The labels of an object, sorted by key.
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
 pub(super) struct Labels<'d>(Vec<(&'d str, &'d str)>);
 

@@ -9,9 +9,9 @@ pub struct FilterSemantics {
 }
 
 impl FilterSemantics {
-    /// Kubernetes 1.36, observed with 1.36.4.
+    /// Behaviors of the scheduler's filters in Kubernetes 1.36, observed with 1.36.4.
     pub const V1_36: FilterSemantics = FilterSemantics { namespace_selector_sees_no_labels: true };
 
-    /// Kubernetes 1.37.0, observed with 1.37.0-rc.1.
+    /// Behaviors of the scheduler's filters in Kubernetes 1.37.0, observed with 1.37.0-rc.1.
     pub const V1_37: FilterSemantics = FilterSemantics { namespace_selector_sees_no_labels: false };
 }

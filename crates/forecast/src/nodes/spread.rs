@@ -22,7 +22,7 @@ use tollgate_document::doc::Value;
 pub(super) const HOSTNAME: &str = "kubernetes.io/hostname";
 pub(super) const ZONE: &str = "topology.kubernetes.io/zone";
 
-/// A TopologySpreadConstraint.
+/// A topology spread constraint of a pod.
 #[derive(Clone, Debug)]
 pub(super) struct SpreadConstraint<'d> {
     topology: TopologyId,
@@ -76,7 +76,8 @@ impl<'d> SpreadConstraint<'d> {
     }
 }
 
-/// One constraint of a kind of pods, prepared for the nodes of a cluster.
+/// One topology spread constraint of pods that differ at most in their resource requests, prepared for the nodes of
+/// a cluster.
 #[derive(Debug)]
 pub(super) struct ConstraintPlan {
     topology: TopologyId,
@@ -92,7 +93,8 @@ pub(super) struct ConstraintPlan {
     groups: Vec<usize>,
 }
 
-/// The constraints of a kind of pods, prepared for the nodes of a cluster.
+/// The topology spread constraints of pods that differ at most in their resource requests, prepared for the nodes
+/// of a cluster.
 #[derive(Default, Debug)]
 pub(super) struct SpreadPlan {
     required: Vec<ConstraintPlan>,
@@ -164,7 +166,7 @@ impl SpreadConstraint<'_> {
 }
 
 impl ConstraintPlan {
-    fn selected(&self, occupancy: &Occupancy<'_, '_>) -> impl Iterator<Item = BoundPod> {
+    fn selected_pods(&self, occupancy: &Occupancy<'_, '_>) -> impl Iterator<Item = BoundPod> {
         self.classes.iter().flat_map(|&class| occupancy.of_class(class))
     }
 }
@@ -182,7 +184,9 @@ impl SpreadState {
         let count = |constraint: &ConstraintPlan| {
             let domains = fits.domains(constraint.topology);
             let mut pods = vec![0; domains.count];
-            for bound in constraint.selected(occupancy).filter(|bound| constraint.counts[bound.node.get()]) {
+            for bound in
+                constraint.selected_pods(occupancy).filter(|bound| constraint.counts[bound.node.get()])
+            {
                 if let Some(domain) = domains.of(bound.node) {
                     pods[domain] += 1;
                 }
@@ -271,7 +275,7 @@ fn count_for_scores(
 ) -> (Vec<i64>, usize) {
     if constraint.is_hostname {
         let mut counts = vec![0; constraint.counts.len()];
-        for bound in constraint.selected(occupancy) {
+        for bound in constraint.selected_pods(occupancy) {
             counts[bound.node.get()] += 1;
         }
         return (counts, scored.len());
@@ -283,7 +287,7 @@ fn count_for_scores(
     for &node in scored {
         is_scored[group(node)] = true;
     }
-    for bound in constraint.selected(occupancy).filter(|bound| constraint.counts[bound.node.get()]) {
+    for bound in constraint.selected_pods(occupancy).filter(|bound| constraint.counts[bound.node.get()]) {
         counts[group(bound.node)] += 1;
     }
     (counts, is_scored.into_iter().filter(|&is_scored| is_scored).count())

@@ -30,7 +30,7 @@ enum Action<'d> {
     Unknown(&'d str),
 }
 
-/// The effect of lost pods on the other pods of the JobSet.
+/// Returns what happens to the other pods of a JobSet when these pods are lost: it restarts, fails or continues.
 pub(super) fn effect<'d>(state: &State<'d>, object: StoredObject<'d>, members: &[Member<'d>]) -> Effect<'d> {
     let mut by_job: BTreeMap<&str, (StoredObject<'d>, i64)> = BTreeMap::new();
     for member in members.iter().filter(|member| member.is_lost) {
@@ -41,16 +41,16 @@ pub(super) fn effect<'d>(state: &State<'d>, object: StoredObject<'d>, members: &
     let others: Vec<&'d str> =
         members.iter().filter(|member| !member.is_lost).map(|member| member.pod.name()).collect();
     let kept = || other_pods(others.len(), "", "keeps running", "keep running");
-    let failed = by_job.into_values().find_map(|(job, lost)| failure(job, lost));
+    let failed = by_job.into_values().find_map(|(job, lost)| failed_job(job, lost));
     let Some(FailedJob { job, reason }) = failed else {
         let effect = format!("{}, and the Job replaces what it loses", kept());
-        return Effect { policy: policy(object), effect, restarted: Vec::new(), fails: false };
+        return Effect { policy: failure_policy_text(object), effect, restarted: Vec::new(), fails: false };
     };
     let begin = format!("Job {} fails ({reason})", job.name());
     let of_job = |member: &&Member<'d>| {
         !member.is_lost && job_of(state, member.pod).is_some_and(|other| other.name() == job.name())
     };
-    let (what, restarted, fails) = match action(object, job, reason) {
+    let (what, restarted, fails) = match failure_action(object, job, reason) {
         Action::RestartAll => (other_pods(others.len(), "", "is recreated", "are recreated"), others, false),
         Action::RestartJob => {
             let others: Vec<&'d str> =
@@ -66,12 +66,12 @@ pub(super) fn effect<'d>(state: &State<'d>, object: StoredObject<'d>, members: &
             (format!("rule {rule} of the failure policy looks at its message"), Vec::new(), true)
         }
     };
-    Effect { policy: policy(object), effect: format!("{begin}: {what}"), restarted, fails }
+    Effect { policy: failure_policy_text(object), effect: format!("{begin}: {what}"), restarted, fails }
 }
 
 /// The reason in the condition of a Job that fails after losing this number of pods; `None` if it continues.
 pub fn job_failure(job: StoredObject<'_>, lost: usize) -> Option<&'static str> {
-    failure(job, i64::try_from(lost).unwrap_or(i64::MAX)).map(|failed| failed.reason)
+    failed_job(job, i64::try_from(lost).unwrap_or(i64::MAX)).map(|failed| failed.reason)
 }
 
 /// The Job that owns a pod.
@@ -80,7 +80,7 @@ fn job_of<'d>(state: &State<'d>, pod: StoredObject<'d>) -> Option<StoredObject<'
 }
 
 /// A short description of the failure policy.
-fn policy(object: StoredObject<'_>) -> String {
+fn failure_policy_text(object: StoredObject<'_>) -> String {
     let policy = object.value.get("spec").get("failurePolicy");
     if !policy.exists() {
         return "no failurePolicy".to_owned();
@@ -89,7 +89,7 @@ fn policy(object: StoredObject<'_>) -> String {
 }
 
 /// The Job and the reason for which it fails after losing this number of pods; `None` if it continues.
-fn failure(job: StoredObject<'_>, lost: i64) -> Option<FailedJob<'_>> {
+fn failed_job(job: StoredObject<'_>, lost: i64) -> Option<FailedJob<'_>> {
     let spec = job.value.get("spec");
     let rule = spec.get("podFailurePolicy").get("rules").items().find(matches_eviction);
     match rule.map_or("Count", |rule| rule.get("action").str()) {
@@ -118,7 +118,7 @@ fn matches_eviction(rule: &Value<'_>) -> bool {
 
 /// The action of the first failure policy rule that matches. Without a matching rule, all Jobs are recreated;
 /// without a policy or remaining restarts, the JobSet fails.
-fn action<'d>(object: StoredObject<'d>, job: StoredObject<'d>, reason: &str) -> Action<'d> {
+fn failure_action<'d>(object: StoredObject<'d>, job: StoredObject<'d>, reason: &str) -> Action<'d> {
     let policy = object.value.get("spec").get("failurePolicy");
     if !policy.exists() {
         return Action::Fail;

@@ -16,7 +16,8 @@ pub(super) fn group_index(pod: StoredObject<'_>) -> &str {
     pod.value.get("metadata").get("labels").get(GROUP_INDEX).str()
 }
 
-/// The effect of lost pods on the other pods of their groups.
+/// Returns what happens to the other pods of a LeaderWorkerSet when these pods are lost: their groups restart or
+/// continue.
 pub(super) fn effect<'d>(object: StoredObject<'d>, members: &[Member<'d>]) -> Effect<'d> {
     let policy = object.value.get("spec").get("leaderWorkerTemplate").get("restartPolicy").str();
     let policy = if policy.is_empty() { "RecreateGroupOnPodRestart" } else { policy };

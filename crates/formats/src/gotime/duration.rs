@@ -6,7 +6,7 @@
 
 use std::fmt;
 
-/// Why a text is not a valid duration.
+/// The reason why a text is not a valid Go duration.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DurationError {
     /// The text is not a list of numbers with units.
@@ -25,7 +25,7 @@ impl fmt::Display for DurationError {
 }
 
 /// Largest magnitude of a duration: that of the most negative `int64`.
-const MAX: u64 = 1 << 63;
+const MAX_NANOSECONDS: u64 = 1 << 63;
 
 /// Reads a duration as Go does; returns nanoseconds.
 pub fn parse_duration(text: &str) -> Result<i64, DurationError> {
@@ -39,7 +39,8 @@ pub fn parse_duration(text: &str) -> Result<i64, DurationError> {
     let (mut rest, mut total) = (unsigned, 0_u64);
     while !rest.is_empty() {
         let (nanos, after) = read_component(rest)?;
-        total = total.checked_add(nanos).filter(|&total| total <= MAX).ok_or(DurationError::Range)?;
+        total =
+            total.checked_add(nanos).filter(|&total| total <= MAX_NANOSECONDS).ok_or(DurationError::Range)?;
         rest = after;
     }
     let signed =
@@ -68,7 +69,7 @@ fn read_component(text: &str) -> Result<(u64, &str), DurationError> {
     let nanos = parse_digits(whole)?
         .checked_mul(unit)
         .and_then(|nanos| nanos.checked_add(fraction_nanos(fraction, unit)));
-    nanos.filter(|&nanos| nanos <= MAX).map(|nanos| (nanos, rest)).ok_or(DurationError::Range)
+    nanos.filter(|&nanos| nanos <= MAX_NANOSECONDS).map(|nanos| (nanos, rest)).ok_or(DurationError::Range)
 }
 
 /// The digits at the start of a text, and what follows them.
@@ -93,11 +94,11 @@ fn parse_digits(digits: &str) -> Result<u64, DurationError> {
 fn fraction_nanos(digits: &str, unit: u64) -> u64 {
     let (mut number, mut scale) = (0_u64, 1_f64);
     for digit in digits.bytes() {
-        if number > (MAX - 1) / 10 {
+        if number > (MAX_NANOSECONDS - 1) / 10 {
             break;
         }
         let longer = number * 10 + u64::from(digit - b'0');
-        if longer > MAX {
+        if longer > MAX_NANOSECONDS {
             break;
         }
         (number, scale) = (longer, scale * 10.0);

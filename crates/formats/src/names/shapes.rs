@@ -10,7 +10,7 @@ const LOWER: u8 = 1;
 const UPPER: u8 = 2;
 const DASH: u8 = 4;
 const DOT: u8 = 8;
-const LINE: u8 = 16;
+const UNDERSCORE: u8 = 16;
 
 /// Computes [`CLASSES`].
 const fn classes() -> [u8; 256] {
@@ -26,7 +26,7 @@ const fn classes() -> [u8; 256] {
             b'A'..=b'Z' => UPPER,
             b'-' => DASH,
             b'.' => DOT,
-            b'_' => LINE,
+            b'_' => UNDERSCORE,
             _ => 0,
         };
         byte += 1;
@@ -34,7 +34,7 @@ const fn classes() -> [u8; 256] {
     table
 }
 
-/// The class of a byte; 0 if no name has it.
+/// Returns the class of a byte, such as [`LOWER`]; 0 if names cannot contain it.
 #[expect(clippy::indexing_slicing, reason = "a byte is below 256")]
 fn class(byte: u8) -> u8 {
     CLASSES[usize::from(byte)]
@@ -80,14 +80,15 @@ pub(super) fn is_subdomain_caseless(value: &str) -> bool {
 
 /// True if the value matches `([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]`, of any length.
 pub(super) fn is_qualified(value: &str) -> bool {
-    has_valid_edges(value, LOWER | UPPER, LOWER | UPPER | DASH | DOT | LINE)
+    has_valid_edges(value, LOWER | UPPER, LOWER | UPPER | DASH | DOT | UNDERSCORE)
 }
 
-/// True if `value` is a C identifier, `[A-Za-z_][A-Za-z0-9_]*`. The error text is [`CIDENT`](super::CIDENT).
+/// True if `value` is a C identifier, `[A-Za-z_][A-Za-z0-9_]*`. The error text is
+/// [`C_IDENTIFIER`](super::C_IDENTIFIER).
 pub fn is_c_identifier(value: &str) -> bool {
     let bytes = value.as_bytes();
     bytes.first().is_some_and(|byte| !byte.is_ascii_digit())
-        && bytes.iter().all(|&byte| class(byte) & (LOWER | UPPER | LINE) != 0)
+        && bytes.iter().all(|&byte| class(byte) & (LOWER | UPPER | UNDERSCORE) != 0)
 }
 
 /// True if `value` is a condition reason. The error text is [`CONDITION_REASON`](super::CONDITION_REASON).

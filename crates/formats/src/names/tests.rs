@@ -61,10 +61,10 @@ fn label_values() {
         ("", vec![]),
         ("a", vec![]),
         ("A_b.c-9", vec![]),
-        ("a ", vec![LVALUE]),
-        ("٣", vec![LVALUE]),
+        ("a ", vec![LABEL_VALUE]),
+        ("٣", vec![LABEL_VALUE]),
         (long.as_str(), vec!["must be no more than 63 characters"]),
-        (long_bad.as_str(), vec!["must be no more than 63 characters", LVALUE]),
+        (long_bad.as_str(), vec!["must be no more than 63 characters", LABEL_VALUE]),
     ] {
         assert_eq!(texts_of(|report| label_value(value, Unit::Characters, report)), expected, "{value}");
     }

@@ -42,12 +42,12 @@ pub const LABEL1123: &str = "a lowercase RFC 1123 label must consist of lower ca
 pub const NO_DOTS: &str = "must not contain dots";
 
 /// Error for an invalid label value.
-pub const LVALUE: &str = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or \
+pub const LABEL_VALUE: &str = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or \
      '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex \
      used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
 
 /// Error for a value that is not a C identifier.
-pub const CIDENT: &str = "a valid C identifier must start with alphabetic character or '_', followed by a string of \
+pub const C_IDENTIFIER: &str = "a valid C identifier must start with alphabetic character or '_', followed by a string of \
      alphanumeric characters or '_' (e.g. 'my_name',  or 'MY_NAME',  or 'MyName', regex used for validation is \
      '[A-Za-z_][A-Za-z0-9_]*')";
 

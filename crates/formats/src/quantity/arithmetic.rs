@@ -45,7 +45,7 @@ impl Quantity<'_> {
         Quantity { amount: Amount::Decimal { number, places }, format: self.format, text: None }
     }
 
-    /// A whole number, in the format that upstream gives to integers it adds.
+    /// Returns a whole number as a quantity, in the format that Kubernetes uses for integers that are added.
     pub fn of_int(value: i64) -> Quantity<'static> {
         Quantity { amount: Amount::Int { value, scale: 0 }, format: Format::DecimalExponent, text: None }
     }
@@ -75,7 +75,8 @@ impl Quantity<'_> {
     }
 }
 
-/// upstream v1.36 `int64Amount.Add`: at the finer of the two scales.
+/// Adds two amounts of the form (number, power of ten), at the finer of the two scales; `None` if the sum does not
+/// fit. upstream v1.36 `int64Amount.Add`
 fn sum((a, x): (i64, i32), (b, y): (i64, i32)) -> Option<(i64, i32)> {
     if b == 0 {
         return Some((a, x));

@@ -6,7 +6,7 @@
 use super::decimal::{self, Decimal};
 use super::{Amount, Format, MAX_PLACES, ParseError, Quantity};
 
-/// Digits upstream trusts an `int64` with.
+/// Number of digits up to which Kubernetes stores an amount as an `int64`.
 const INT_DIGITS: usize = 18;
 /// The smallest decimal place of a quantity, as a power of ten.
 const NANO: i64 = -9;

@@ -1,15 +1,15 @@
 //! The card of one node.
 
-use std::collections::BTreeSet;
+use std::collections::HashSet;
 use std::fmt::Write as _;
 
-use maud::{Markup, html};
+use maud::{Markup, PreEscaped, html};
 use sha2::{Digest as _, Sha256};
 
-use super::{Device, Holder, Place, State};
+use super::{Device, Holder, Place, State, state_counts};
 use crate::bars::{self, Class};
 use crate::frame::{counted, grouped};
-use crate::text::Text;
+use crate::text::{Text, namespaced};
 
 /// The card of a node, or of a pool whose devices do not belong to one node.
 #[derive(Clone, Debug)]
@@ -22,6 +22,8 @@ pub struct Card {
     /// A device of it is tainted, blocked or not published.
     pub(super) is_unusual: bool,
     title: Text,
+    /// How many devices are in which state, in words.
+    words: String,
     counts: Class,
 }
 
@@ -29,27 +31,29 @@ pub struct Card {
 const MAX_LISTED: usize = 3;
 
 /// The full card of a place. `seen` has the ids of the cells so far.
-pub(super) fn full_card(place: Place<'_>, devices: &[&Device], seen: &mut BTreeSet<String>) -> Card {
+pub(super) fn full_card(place: Place<'_>, devices: &[&Device], seen: &mut HashSet<String>) -> Card {
     let kind = if place.is_pool { "pool" } else { "node" };
     let id = format!("n{}", short_digest(&[kind, place.name.0, place.driver]));
     let title = match place.driver {
         "" => Text::from(place.name.0),
         driver => Text::from(format!("{driver}/{}", place.name.0)),
     };
-    let counts = count(devices);
+    let words = state_counts(devices.iter().copied());
     let inner = html! {
-        (heading(&title, place.is_pool, &counts))
+        (heading(&title, place.is_pool, devices.len(), &words))
         ul.cells { @for device in devices { (cell(device, seen)) } }
     };
     let digest = short_digest(&[&inner.0]);
     let is_unusual = |state: &State| matches!(state, State::Tainted | State::Blocked | State::Unpublished);
+    let is_tainted = devices.iter().any(|device| device.is(State::Tainted));
     Card {
-        html: html! { article.node id=(id) data-digest=(digest) { (inner) } },
+        html: html! { article.node.marked[is_tainted] id=(id) data-digest=(digest) { (inner) } },
         is_unusual: devices.iter().any(|device| device.states.iter().any(is_unusual)),
         id,
         digest,
         title,
-        counts,
+        words,
+        counts: count(devices),
     }
 }
 
@@ -61,33 +65,22 @@ impl Card {
     pub(super) fn compact(&self) -> Markup {
         html! {
             article.node.sum id=(self.id) data-digest=(self.digest) {
-                (heading(&self.title, false, &self.counts))
+                (heading(&self.title, false, self.counts.total, &self.words))
                 (bars::state_bar(&self.counts))
             }
         }
     }
 }
 
-fn heading(title: &Text, is_pool: bool, counts: &Class) -> Markup {
-    let mut words = Vec::new();
-    for (count, word) in [
-        (counts.allocated, "allocated"),
-        (counts.tainted, "tainted"),
-        (counts.blocked, "blocked"),
-        (counts.free, "free"),
-    ] {
-        if count > 0 {
-            words.push(format!("{} {word}", grouped(count)));
-        }
-    }
+fn heading(title: &Text, is_pool: bool, devices: usize, words: &str) -> Markup {
     html! {
         h3 { @if is_pool { span.kind { "pool " } } (title) }
-        p.sum { (counted(counts.total, "device")) ": " (words.join(", ")) }
+        p.sum { (counted(devices, "device")) ": " (words) }
     }
 }
 
 fn count(devices: &[&Device]) -> Class {
-    let of = |state: State| devices.iter().filter(|device| device.states.contains(&state)).count();
+    let of = |state: State| devices.iter().filter(|device| device.is(state)).count();
     Class {
         total: devices.len(),
         allocated: of(State::Allocated) + devices.iter().filter(|device| is_only_shared(device)).count(),
@@ -99,10 +92,10 @@ fn count(devices: &[&Device]) -> Class {
 }
 
 fn is_only_shared(device: &Device) -> bool {
-    device.states.contains(&State::Shared) && !device.states.contains(&State::Allocated)
+    device.is(State::Shared) && !device.is(State::Allocated)
 }
 
-fn cell(device: &Device, seen: &mut BTreeSet<String>) -> Markup {
+fn cell(device: &Device, seen: &mut HashSet<String>) -> Markup {
     let mut id = device_id(device);
     // Two slices can list a device of the same name.
     while !seen.insert(id.clone()) {
@@ -135,24 +128,23 @@ pub fn device_id(device: &Device) -> String {
 }
 
 /// `research/llm-train-0, batch/render-1 and 2 more`
-fn holders(holders: &[Holder]) -> Text {
+fn holders(holders: &[Holder]) -> Markup {
     let name = |holder: &Holder| {
         let (what, object) = match &holder.pod {
             Some(pod) => ("", pod),
             None => ("claim ", &holder.claim),
         };
         let access = if holder.admin_access { " (admin access)" } else { "" };
-        format!("{what}{}/{}{access}", &*object.namespace, &*object.name)
+        html! { (what) (namespaced(object)) (access) }
     };
-    let mut names: Vec<String> = holders.iter().map(name).collect();
+    let mut names: Vec<String> = holders.iter().map(|holder| name(holder).0).collect();
     names.dedup();
     let more = names.len().saturating_sub(MAX_LISTED);
     names.truncate(MAX_LISTED);
-    let mut text = names.join(", ");
-    if more > 0 {
-        _ = write!(text, " and {} more", grouped(more));
+    html! {
+        (PreEscaped(names.join(", ")))
+        @if more > 0 { " and " (grouped(more)) " more" }
     }
-    Text::from(text)
 }
 
 /// The start of a digest, as twelve letters. It tells names apart; it protects nothing.

@@ -1,6 +1,6 @@
 //! Ids, digests, the order of cards, and what happens to maps that are too large.
 
-use super::{DevicesReport, Natural, cards, devices_map};
+use super::{DevicesReport, Natural, cards, devices_map, state_counts};
 
 fn report(devices: &str) -> DevicesReport {
     serde_json::from_str(&format!("{{\"devices\":[{devices}]}}")).expect("a report")
@@ -18,6 +18,24 @@ fn a_card_changes_its_digest_and_keeps_its_id() {
     assert_eq!(ids(&before), ids(&after));
     let changed: Vec<bool> = before.iter().zip(&after).map(|(one, two)| one.digest != two.digest).collect();
     assert_eq!(changed, [false, true]);
+}
+
+#[test]
+fn devices_are_counted_once() {
+    for (states, expected) in [
+        ("", ""),
+        ("free allocated", "1 allocated, 1 free"),
+        ("free allocated+tainted allocated", "2 allocated (1 of them tainted), 1 free"),
+        (
+            "allocated+tainted tainted tainted+blocked blocked",
+            "1 allocated (also tainted), 2 tainted, 1 blocked",
+        ),
+        ("shared shared+allocated unpublished", "1 allocated, 1 shared, 1 unpublished"),
+    ] {
+        let device = |states: &str| device("a", "0", &states.replace('+', "\",\""));
+        let devices: Vec<String> = states.split_whitespace().map(device).collect();
+        assert_eq!(state_counts(report(&devices.join(",")).devices.iter()), expected, "{states}");
+    }
 }
 
 #[test]

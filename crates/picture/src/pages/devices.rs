@@ -7,9 +7,9 @@ use maud::{Markup, html};
 use crate::MAX_BYTES;
 use crate::bars;
 use crate::frame::{Frame, Page, completeness, counted, grouped};
-use crate::map::{Device, DevicesReport, State, devices_map};
+use crate::map::{Device, DevicesReport, State, devices_map, state_counts};
 use crate::table::{NAMESPACES, TAINTS, Table};
-use crate::text::Text;
+use crate::text::{Text, unbroken};
 
 /// What the parts beside the map may take.
 const RESERVE: usize = 1_500_000;
@@ -63,36 +63,56 @@ pub fn device_parts(report: &DevicesReport) -> DeviceParts {
     }
 }
 
-/// `48 devices: 30 allocated, 4 tainted, 14 free.`
+/// `48 devices: 30 allocated (2 of them tainted), 4 tainted, 14 free.`
 fn lead(report: &DevicesReport) -> Markup {
-    let totals = report.totals;
     html! {
-        strong { (counted(totals.devices, "device")) } ": "
-        (grouped(totals.allocated)) " allocated, "
-        @if totals.tainted > 0 { (grouped(totals.tainted)) " tainted, " }
-        @if totals.blocked > 0 { (grouped(totals.blocked)) " blocked, " }
-        strong { (grouped(totals.free)) " free" } "."
+        strong { (counted(report.devices.len(), "device")) }
+        @if !report.devices.is_empty() { ": " (state_counts(report.devices.iter())) }
+        "."
     }
+}
+
+/// Devices of a taint that are named; more are counted.
+const MAX_NAMED: usize = 3;
+
+/// The devices that have a taint.
+#[derive(Default)]
+struct TaintedDevices<'d> {
+    count: usize,
+    allocated: usize,
+    /// The first of them.
+    named: Vec<&'d Device>,
 }
 
 /// Each taint with its source, and on how many devices it is.
 fn taints(devices: &[Device]) -> Markup {
-    let mut counts: BTreeMap<(String, &Text, &Text), (usize, usize)> = BTreeMap::new();
+    let mut taints: BTreeMap<(String, &Text, &Text), TaintedDevices<'_>> = BTreeMap::new();
     for device in devices {
-        let is_allocated = device.states.contains(&State::Allocated);
+        let is_allocated = device.is(State::Allocated);
         for taint in &device.taints {
             let key = (taint.label(), &taint.source.kind, &taint.source.name);
-            let count = counts.entry(key).or_default();
-            *count = (count.0 + 1, count.1 + usize::from(is_allocated));
+            let on = taints.entry(key).or_default();
+            on.count += 1;
+            on.allocated += usize::from(is_allocated);
+            if on.named.len() < MAX_NAMED {
+                on.named.push(device);
+            }
         }
     }
     let mut table = Table::new(&TAINTS, RESERVE / 3);
-    for ((label, kind, name), (on, allocated)) in counts {
+    for ((label, kind, name), on) in taints {
         table.add([
             html! { (Text::from(label)) },
-            html! { (kind) " " (name) },
-            html! { (grouped(on)) },
-            html! { (grouped(allocated)) },
+            html! { (kind) " " (unbroken(name)) },
+            html! { (grouped(on.count)) },
+            html! { (grouped(on.allocated)) },
+            html! {
+                @for (index, device) in on.named.iter().enumerate() {
+                    @if index > 0 { ", " }
+                    span.w { (device.pool) "/" (device.device) }
+                }
+                @if on.count > on.named.len() { " and " (grouped(on.count - on.named.len())) " more" }
+            },
         ]);
     }
     table.finish("Taints, where they come from, and the devices that have them", "No device has a taint.")

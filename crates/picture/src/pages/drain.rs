@@ -7,7 +7,7 @@ use super::{Record, TABLE_BYTES, bad_if, capacity, listed, notes, pod_name, tile
 use crate::frame::{Frame, Page, counted, grouped};
 use crate::map::{Named, Namespaced};
 use crate::table::{DRAIN_PODS, Table};
-use crate::text::Text;
+use crate::text::{Text, namespaced, unbroken};
 
 #[derive(Default, Debug, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
@@ -89,7 +89,7 @@ const AFTER: &str =
 
 /// Pods of a lane and nodes of a pod that are written out; the table has all of them.
 const MAX_CHIPS: usize = 60;
-const MAX_NODES: usize = 3;
+const MAX_NODES: usize = 2;
 /// Bytes for the lanes of all waves.
 const LANES_BYTES: usize = 1_000_000;
 
@@ -114,10 +114,18 @@ pub fn drain(record: &Record<'_>, page: &Page) -> serde_json::Result<String> {
             ]))
             section {
                 h2 { "Waves" }
-                p.hint {
-                    "From top to bottom. A wave starts when the replacements of the wave before it are ready."
-                    @if let Some(cause) = &plan.dominated_by { " Most waves are caused by " (cause) "." }
-                }
+                @if !plan.waves.is_empty() { ul.notes {
+                    li { "The waves run from top to bottom. A wave starts when the replacements of the previous wave are Ready." }
+                    li { "Wave 1 moves one pod, so that a mistake in the plan affects only this pod." }
+                    li {
+                        "Each later wave moves at most one pod of a workload, so that the workload keeps running. Pods of a "
+                        "group that restarts as a whole move together."
+                        @if let Some(cause) = &plan.dominated_by {
+                            " The number of waves depends mainly on " (cause) "."
+                        }
+                    }
+                    li { "A replacement starts on one of the nodes after the arrow. The scheduler chooses it." }
+                } }
                 (lanes(&plan))
             }
             (capacity(&record.changes()?, AFTER))
@@ -171,7 +179,7 @@ fn lanes(plan: &Plan) -> Markup {
                     div { h3 { "Stay" } p.hint { (counted(staying.len(), "pod")) } }
                     ul.chips {
                         @for pod in staying.iter().take(MAX_CHIPS) {
-                            li { b { (pod.name.namespace) "/" (pod.name.name) } span { (pod.why) } span { (pod.remedy) } }
+                            li { b { (namespaced(&pod.name)) } span { (pod.why) } span { (pod.remedy) } }
                         }
                         @for claim in plan.claims_without_pods.iter().take(MAX_CHIPS) {
                             li { b { "claim " (claim.namespace) "/" (claim.claim) }
@@ -194,15 +202,27 @@ fn wave_lane(number: usize, wave: &Wave, plan: &Plan) -> Markup {
             ul.chips {
                 @for pod in pods.iter().take(MAX_CHIPS) {
                     li {
-                        b { (pod.name.namespace) "/" (pod.name.name) }
-                        span { (pod.node) " → " @if pod.nodes.is_empty() { "not known" } @else { (listed(&pod.nodes, MAX_NODES)) } }
+                        b { (namespaced(&pod.name)) }
+                        span { (unbroken(&pod.node)) " → " (destination(pod)) }
                     }
                 }
             }
             (more(pods.len(), "pod"))
-            @if let Some(limit) = &wave.limited_by { p.hint { "Not more in this wave: " (limit) } }
+            @if let Some(limit) = wave.limited_by.as_ref().filter(|_| number > 1) { p.hint { "Limit of this wave: " (limit) } }
             @if !wave.restarts.is_empty() { p.hint { "Restarts too: " (listed(&wave.restarts, MAX_NODES)) } }
         }
+    }
+}
+
+/// The nodes on one of which the replacement of a pod starts: `gpu-node-08 or gpu-node-05 or 4 more`.
+fn destination(pod: &Pod) -> Markup {
+    html! {
+        @if pod.nodes.is_empty() { "not known" }
+        @for (index, node) in pod.nodes.iter().take(MAX_NODES).enumerate() {
+            @if index > 0 { " or " }
+            (unbroken(node))
+        }
+        @if pod.nodes.len() > MAX_NODES { " or " (grouped(pod.nodes.len() - MAX_NODES)) " more" }
     }
 }
 
@@ -222,7 +242,7 @@ fn devices(devices: &[Device]) -> Markup {
     html! {
         @for (index, device) in devices.iter().take(MAX_NODES).enumerate() {
             @if index > 0 { ", " }
-            (device.driver) "/" (device.pool) "/" (device.device)
+            (device.driver) "/" span.w { (device.pool) "/" (device.device) }
         }
         @if devices.len() > MAX_NODES { " and " (grouped(devices.len() - MAX_NODES)) " more" }
     }
@@ -238,9 +258,9 @@ fn pods(plan: &Plan) -> Markup {
                 @if !pod.budgets.is_empty() { p.hint { "PDB " (listed(&pod.budgets, MAX_NODES)) } }
             },
             workload(pod.workload.as_ref()),
-            html! { (pod.node) },
+            unbroken(&pod.node),
             html! { @if moves { (grouped(pod.wave)) } @else { span.tag.bad { "stays" } } },
-            html! { @if moves { (listed(&pod.nodes, MAX_NODES)) } @else { p { (pod.why) } p { (pod.remedy) } } },
+            html! { @if moves { (destination(pod)) } @else { p { (pod.why) } p { (pod.remedy) } } },
             devices(&pod.devices),
         ]);
     }

@@ -6,12 +6,12 @@ use std::collections::BTreeMap;
 use maud::{Markup, html};
 use serde::Deserialize;
 
-use super::{Outcomes, Record, TABLE_BYTES, bad_if, capacity, listed, pod_name, tiles, workload};
+use super::{COURSES, Outcomes, Record, TABLE_BYTES, bad_if, capacity, listed, pod_name, tiles, workload};
 use crate::bars::Change;
 use crate::frame::{Frame, Page, counted, grouped};
 use crate::map::{Named, Namespaced};
-use crate::table::{FORECAST_PODS, REFUSED, Table};
-use crate::text::Text;
+use crate::table::{FORECAST_PODS, FORECAST_PODS_THAT_FIT, REFUSED, Table};
+use crate::text::{Text, unbroken};
 use crate::timeline::Timeline;
 
 #[derive(Default, Debug, Deserialize)]
@@ -20,12 +20,22 @@ struct Forecast {
     profile: Text,
     at: Text,
     samples: usize,
+    applied: Vec<Applied>,
     evicted: Vec<Evicted>,
     pods: Vec<Pod>,
     refused: Vec<Refused>,
     totals: Outcomes,
     #[serde(skip)]
     capacity: Vec<Change>,
+}
+
+/// An object that the forecast applies.
+#[derive(Default, Debug, Deserialize)]
+#[serde(default)]
+struct Applied {
+    kind: Text,
+    namespace: Text,
+    name: Option<Text>,
 }
 
 #[derive(Default, Debug, Deserialize)]
@@ -77,8 +87,9 @@ struct Finding {
     message: Text,
 }
 
-/// Nodes of a pod that are written out.
+/// Nodes of a pod, and applied objects, that are written out.
 const MAX_NODES: usize = 4;
+const MAX_APPLIED: usize = 40;
 
 /// The page for the records of `forecast -o json`, one for each profile.
 pub fn forecast(records: &[Record<'_>], page: &Page) -> serde_json::Result<String> {
@@ -92,7 +103,7 @@ pub fn forecast(records: &[Record<'_>], page: &Page) -> serde_json::Result<Strin
     let budget = TABLE_BYTES / forecasts.len().max(1);
     let frame = Frame {
         page,
-        title: "Forecast",
+        title: &first.map_or_else(String::new, title),
         lead: first.map(lead).unwrap_or_default(),
         profile: first.map_or("", |first| &first.profile),
         at: first.map_or("", |first| &first.at),
@@ -110,6 +121,23 @@ pub fn forecast(records: &[Record<'_>], page: &Page) -> serde_json::Result<Strin
         ],
     };
     Ok(frame.render())
+}
+
+fn title(forecast: &Forecast) -> String {
+    match forecast.applied.as_slice() {
+        [] => "Forecast for waiting pods".to_owned(),
+        [only] => format!("Forecast for {}", only.label()),
+        several => format!("Forecast for {}", counted(several.len(), "object")),
+    }
+}
+
+impl Applied {
+    /// `DeviceTaintRule maintenance`, `Job batch/render`
+    fn label(&self) -> String {
+        let namespace =
+            if self.namespace.is_empty() { String::new() } else { format!("{}/", &*self.namespace) };
+        format!("{} {namespace}{}", &*self.kind, self.name.as_deref().unwrap_or("(generated name)"))
+    }
 }
 
 fn lead(forecast: &Forecast) -> Markup {
@@ -148,10 +176,21 @@ fn one_forecast(forecast: &Forecast, budget: usize) -> Markup {
             (bad_if(totals.unknown), totals.unknown, "pods with an unknown outcome"),
             (bad_if(totals.not_recreated), totals.not_recreated, "pods not recreated"),
         ]))
+        @if !forecast.applied.is_empty() {
+            section {
+                h2 { "What is applied" }
+                ul.notes {
+                    @for object in forecast.applied.iter().take(MAX_APPLIED) { li { (Text::from(object.label())) } }
+                    @if forecast.applied.len() > MAX_APPLIED {
+                        li { "and " (counted(forecast.applied.len() - MAX_APPLIED, "more object")) }
+                    }
+                }
+            }
+        }
         @if !timeline.is_empty() { section { h2 { "When pods are evicted" } (timeline.render()) } }
         section { h2 { "What becomes of pods" } (totals.render("fit")) }
-        (capacity(&forecast.capacity, "After: all objects are applied, and pods have devices where they fit, on average over all \
-            courses of the forecast."))
+        (capacity(&forecast.capacity, "After: all objects are applied, and pods have devices where they fit. Where pods start depends \
+            on chance, so the numbers are averages."))
         @if !forecast.refused.is_empty() {
             section { h2 { "Objects that the API server rejects" } (refused(&forecast.refused)) }
         }
@@ -160,24 +199,37 @@ fn one_forecast(forecast: &Forecast, budget: usize) -> Markup {
 }
 
 fn pods(forecast: &Forecast, budget: usize) -> Markup {
-    let mut table = Table::new(&FORECAST_PODS, budget);
+    let has_reasons = forecast.pods.iter().any(|pod| !why(pod).0.is_empty());
+    let kind = if has_reasons { &FORECAST_PODS } else { &FORECAST_PODS_THAT_FIT };
+    let mut table = Table::new(kind, budget);
     for pod in &forecast.pods {
-        table.add([
+        let cells = [
             name(pod),
             workload(pod.workload.as_ref()),
             outcome(pod, forecast.samples),
             nodes(pod, forecast.samples),
-            why(pod),
-        ]);
+        ];
+        if has_reasons {
+            let [name, workload, outcome, nodes] = cells;
+            table.add([name, workload, outcome, nodes, why(pod)]);
+        } else {
+            table.add(cells);
+        }
     }
-    table.finish("Pods that you specify, replacements of evicted pods, and waiting pods", "No pods.")
+    html! {
+        p.hint {
+            (COURSES) " A percentage is the share of the " (counted(forecast.samples, "course"))
+            " in which the pod starts on that node."
+        }
+        (table.finish("Pods that you specify, replacements of evicted pods, and waiting pods", "No pods."))
+    }
 }
 
 fn name(pod: &Pod) -> Markup {
     html! {
         (pod.namespace) "/"
         @if let Some(name) = &pod.name { b { (name) } } @else { "(generated name)" }
-        @if let Some(replaces) = &pod.replaces { p.hint { "replaces " (replaces) } }
+        @if let Some(replaces) = &pod.replaces { p.hint { "replaces " (unbroken(replaces)) } }
         @else if &*pod.origin == "waiting" { p.hint { "is waiting already" } }
     }
 }
@@ -209,7 +261,7 @@ fn nodes(pod: &Pod, samples: usize) -> Markup {
     html! {
         @for (index, (node, courses)) in nodes.iter().take(MAX_NODES).enumerate() {
             @if index > 0 { ", " }
-            (node) " (" (courses * 100 / samples.max(1)) "%)"
+            span.w { (node) " (" (courses * 100 / samples.max(1)) "%)" }
         }
         @if nodes.len() > MAX_NODES { " and " (grouped(nodes.len() - MAX_NODES)) " more" }
         @if pod.placements_omitted > 0 { ", and other placements" }

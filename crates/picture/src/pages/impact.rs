@@ -146,8 +146,8 @@ pub fn impact(records: &[Record<'_>], page: &Page) -> serde_json::Result<String>
     Ok(frame.render())
 }
 
-const AFTER: &str = "After: the taints are in force, evicted pods are gone, and their replacements have devices where they fit, \
-    on average over all courses of the forecast.";
+const AFTER: &str = "After: the taints are in force, evicted pods are gone, and their replacements have devices where they fit. \
+    Where replacements start depends on chance, so the numbers are averages.";
 
 /// `12 pods are evicted in 3 namespaces`
 fn sum_lead(sum: &Impact) -> Markup {

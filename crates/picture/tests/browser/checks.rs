@@ -207,6 +207,52 @@ pub(crate) fn map(stage: &mut Stage) {
     stage.is_clean("the map had no errors", &url);
 }
 
+/// What a reader who sees a page for the first time has to find on it.
+pub(crate) fn readers(stage: &mut Stage) {
+    const UNBROKEN: &str = "[...document.querySelectorAll('td b, td .w, .chips .w, .times .w')].filter(e => e.checkVisibility()).every(e => e.getBoundingClientRect().height < 30)";
+    stage.tab.resize(&mut stage.browser, 1280, 900);
+    for (name, html) in reports::recorded_pages() {
+        stage.show(name, &html);
+        stage.holds(&format!("names of {name} are not broken"), UNBROKEN);
+        match name {
+            "devices" => {
+                let lead = "document.querySelector('.lead').textContent.endsWith('64 allocated (1 of them tainted), 16 free.')";
+                stage.holds("the numbers of devices add up", lead);
+                stage.is("one card is marked", "document.querySelectorAll('.node.marked').length", &json!(1));
+                let names = "document.querySelector('.t-taints tbody td:last-child').textContent";
+                stage.is("the tainted device is named", names, &json!("gpu-node-07/gpu-3"));
+            }
+            "drain" => {
+                let text = "document.body.innerText";
+                stage.holds("the first wave is explained", &format!("{text}.includes('Wave 1 moves one pod, so that')"));
+                stage.holds(
+                    "nodes are alternatives",
+                    "/→ gpu-node-\\d+ or gpu-node-\\d+ or \\d more/.test(document.querySelector('.lane:nth-child(2)').innerText)",
+                );
+            }
+            "forecast" => stage.holds(
+                "the forecast names its objects",
+                "['2 objects', 'Job batch/render-next', 'DeviceTaintRule drain-gpu-node-03', 'share of the 64 courses'].every(text => document.body.innerText.includes(text))",
+            ),
+            _ => {}
+        }
+    }
+    let html = reports::old_forecast();
+    let url = stage.show("old", &html);
+    stage.is(
+        "the title names the object",
+        "document.querySelector('h1').textContent",
+        &json!("Forecast for DeviceTaintRule maintenance"),
+    );
+    stage.is(
+        "an old state is a warning",
+        "document.querySelector('.facts .warn').textContent",
+        &json!("38 h before this report"),
+    );
+    stage.is("a column without text is left out", "document.querySelectorAll('th').length", &json!(4));
+    stage.is_clean("the old forecast is clean", &url);
+}
+
 /// Tables: sorting, filtering, and both with keys.
 pub(crate) fn tables(stage: &mut Stage) {
     const FIRST: &str = "document.querySelector('tbody tr').cells[0].textContent";

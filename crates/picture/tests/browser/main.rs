@@ -87,8 +87,9 @@ fn in_a_browser(name: &str, least: usize, run: impl Fn(&mut Stage)) {
 
 #[test]
 fn pages_work_in_a_browser() {
-    in_a_browser("pages", 70, |stage| {
+    in_a_browser("pages", 115, |stage| {
         checks::every_page(stage);
+        checks::readers(stage);
         checks::map(stage);
         checks::tables(stage);
     });

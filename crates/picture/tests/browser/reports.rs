@@ -49,6 +49,17 @@ pub(crate) fn recorded_pages() -> Vec<(&'static str, String)> {
     .into()
 }
 
+/// The page of a forecast in which all pods fit, made 38 hours after the state was read.
+pub(crate) fn old_forecast() -> String {
+    let json = json!({"profile": "1.37", "at": "2026-11-17T22:50:00Z", "samples": 64,
+        "applied": [{"kind": "DeviceTaintRule", "namespace": "", "name": "maintenance"}],
+        "pods": [{"namespace": "inference", "origin": "replacement", "replaces": "chat-0", "outcome": "fits", "fits": 64,
+            "placements": [{"node": "gpu-node-05", "courses": 48}, {"node": "gpu-node-07", "courses": 16}]}],
+        "totals": {"fits": 1}});
+    let record = Record { json: &json.to_string(), capacity: None };
+    pages::forecast(&[record], &page("tollgate forecast -o html", &[])).expect("a page")
+}
+
 /// Pages in which every text is hostile, one after the other.
 pub(crate) fn hostile_pages() -> Vec<(&'static str, String)> {
     let mut place = 0;
@@ -90,7 +101,9 @@ pub(crate) fn hostile_pages() -> Vec<(&'static str, String)> {
     let refused = rows(
         &|name| json!({"file": name(), "kind": name(), "namespace": name(), "name": name(), "findings": [{"message": name()}]}),
     );
-    let forecast = json!({"at": "2026-11-16T09:00:00Z", "samples": 1, "pods": pods, "evicted": evicted, "refused": refused});
+    let applied = rows(&|name| json!({"kind": name(), "namespace": name(), "name": name()}));
+    let forecast = json!({"at": "2026-11-16T09:00:00Z", "samples": 1, "applied": applied, "pods": pods, "evicted": evicted,
+        "refused": refused});
     let rules = rows(
         &|name| json!({"name": name(), "driver": name(), "pool": name(), "device": name(), "published": 1}),
     );

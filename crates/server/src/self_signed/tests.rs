@@ -2,8 +2,8 @@
 #![expect(clippy::disallowed_methods, reason = "a test writes what another process would")]
 
 use super::{
-    CA_LIFETIME, CA_OVERLAP, DAY, RenewalPlan, SERVER_LIFETIME, SelfSignedCerts, Validity, pem_sections,
-    plan_renewal, signer_index, validity_of,
+    CA_LIFETIME_SECONDS, CA_OVERLAP_SECONDS, DAY_SECONDS, RenewalPlan, SERVER_LIFETIME_SECONDS,
+    SelfSignedCerts, Validity, pem_sections, plan_renewal, signer_index, validity_of,
 };
 
 const NOW: i64 = 1_800_000_000;
@@ -14,13 +14,13 @@ fn lasting(not_before: i64, length: i64) -> Validity {
 
 #[test]
 fn renewal_is_planned_with_overlap() {
-    let young = lasting(NOW - 30 * DAY, CA_LIFETIME);
-    let late = lasting(NOW - CA_LIFETIME + 10 * DAY, CA_LIFETIME);
-    let gone = lasting(NOW - CA_LIFETIME - DAY, CA_LIFETIME);
-    let newborn = lasting(NOW - CA_OVERLAP + DAY, CA_LIFETIME);
-    let known = lasting(NOW - CA_OVERLAP, CA_LIFETIME);
-    let fresh = lasting(NOW - DAY, SERVER_LIFETIME);
-    let stale = lasting(NOW - SERVER_LIFETIME + DAY, SERVER_LIFETIME);
+    let young = lasting(NOW - 30 * DAY_SECONDS, CA_LIFETIME_SECONDS);
+    let late = lasting(NOW - CA_LIFETIME_SECONDS + 10 * DAY_SECONDS, CA_LIFETIME_SECONDS);
+    let gone = lasting(NOW - CA_LIFETIME_SECONDS - DAY_SECONDS, CA_LIFETIME_SECONDS);
+    let newborn = lasting(NOW - CA_OVERLAP_SECONDS + DAY_SECONDS, CA_LIFETIME_SECONDS);
+    let known = lasting(NOW - CA_OVERLAP_SECONDS, CA_LIFETIME_SECONDS);
+    let fresh = lasting(NOW - DAY_SECONDS, SERVER_LIFETIME_SECONDS);
+    let stale = lasting(NOW - SERVER_LIFETIME_SECONDS + DAY_SECONDS, SERVER_LIFETIME_SECONDS);
     let table: [(&str, &[Validity], _, RenewalPlan); 9] = [
         ("nothing yet", &[], None, RenewalPlan { keep: vec![], new_authority: true, sign_with: Some(0) }),
         (
@@ -85,12 +85,12 @@ fn nobody_is_locked_out_over_three_years() {
     let mut bundles = vec![pem_sections(&made.ca_bundle())];
     let mut changes = 0;
     for day in 1..3 * 365 {
-        let now = NOW + day * DAY;
+        let now = NOW + day * DAY_SECONDS;
         changes += usize::from(made.renew(now).expect("renewed"));
         let held = made.held.lock().expect("one user").clone();
         let server = held.server.expect("a server certificate");
         let valid = validity_of(&server.certificate).expect("readable");
-        assert!(valid.not_before < now && now + DAY < valid.not_after, "day {day}");
+        assert!(valid.not_before < now && now + DAY_SECONDS < valid.not_after, "day {day}");
         let issuer = signer_index(&server, &held.authorities).expect("a CA of the bundle");
         let issuer = &held.authorities[issuer].certificate;
         let week_ago = bundles.len().saturating_sub(7);
@@ -109,15 +109,15 @@ fn a_directory_is_taken_up_again_and_a_damaged_one_is_made_anew() {
         SelfSignedCerts::open(Some(directory.clone()), names, now).expect("made")
     };
     let first = open(&["localhost", "127.0.0.1", "::1"], NOW);
-    let again = open(&["localhost", "127.0.0.1", "::1"], NOW + DAY);
+    let again = open(&["localhost", "127.0.0.1", "::1"], NOW + DAY_SECONDS);
     assert_eq!(first.ca_bundle(), again.ca_bundle());
     let pair = |certs: &SelfSignedCerts| certs.server_pair().expect("made");
     assert_eq!(pair(&first), pair(&again));
-    let other_names = open(&["tollgate.example.com"], NOW + DAY);
+    let other_names = open(&["tollgate.example.com"], NOW + DAY_SECONDS);
     assert_eq!(first.ca_bundle(), other_names.ca_bundle());
     assert_ne!(pair(&first), pair(&other_names));
     std::fs::write(directory.join("ca.key"), "").expect("written");
-    let damaged = open(&["localhost"], NOW + DAY);
+    let damaged = open(&["localhost"], NOW + DAY_SECONDS);
     assert_ne!(first.ca_bundle(), damaged.ca_bundle());
     let _ = std::fs::remove_dir_all(&directory);
 }
@@ -158,8 +158,8 @@ fn the_bundles_of_replicas_add_up_and_agree() {
     let server = first.server_pair().expect("made").0;
     let nonsense = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
     assert_eq!(first.merged_bundle(&format!("{server}nonsense\n{nonsense}"), NOW), one);
-    let later = made(NOW + CA_LIFETIME + DAY);
-    assert_eq!(later.merged_bundle(&two, NOW + CA_LIFETIME + DAY), later.ca_bundle());
+    let later = made(NOW + CA_LIFETIME_SECONDS + DAY_SECONDS);
+    assert_eq!(later.merged_bundle(&two, NOW + CA_LIFETIME_SECONDS + DAY_SECONDS), later.ca_bundle());
     // Restarts without a directory do not grow it forever, and the newest stay.
     let mut held = String::new();
     for restart in 0..12 {

@@ -36,7 +36,7 @@ pub(in crate::cli::drain) fn check_named(
     }
 }
 
-/// `context prod`
+/// Returns the cluster for messages: `context prod`.
 pub(in crate::cli::drain) fn cluster_name(asked: &AskedServer) -> String {
     match &asked.endpoint().context {
         Some(context) => format!("context {context}"),
@@ -44,11 +44,12 @@ pub(in crate::cli::drain) fn cluster_name(asked: &AskedServer) -> String {
     }
 }
 
-/// What is not repeated on rules and in commands to be pasted: targets, which stand elsewhere, and what only plans.
+/// Flags that are left out of annotations and of commands to be pasted: the targets, which are written separately,
+/// and flags that only affect planning.
 pub(in crate::cli::drain) const NOT_REPEATED: [&str; 7] =
     ["targets", "state", "dry_run", "check", "now", "quiet", "color"];
 
-/// What the command that goes back has in common with the one that drains.
+/// Flags of `tollgate drain` that the matching `tollgate undrain` command repeats.
 const REPEATED_BACK: [&str; 5] = ["key", "context", "kubeconfig", "lock_namespace", "yes"];
 
 /// Flags without a value.

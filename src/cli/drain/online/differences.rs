@@ -9,8 +9,8 @@ use crate::cli::drain::plan_text::{pod_name, reason_of_pod};
 use tollgate_drain::{DrainPlan, Fate, PlannedPod, Wave};
 use tollgate_formats::count::counted;
 
-/// What changed between two plans of a drain. First waves of `old` whose pods are all gone were carried out before `new`
-/// was made.
+/// Returns what changed between two plans of a drain, as sentences. Leading waves of `old` whose pods are all gone
+/// were carried out before `new` was made, and are not differences.
 pub(super) fn differences(old: &DrainPlan, new: &DrainPlan) -> Vec<String> {
     let mut found = Vec::new();
     rule_differences(old, new, &mut found);

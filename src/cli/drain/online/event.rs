@@ -3,14 +3,14 @@
 
 use serde::Serialize;
 
-/// A pod, as events name it.
+/// Namespace and name of a pod in an event.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
 pub(super) struct PodRef {
     pub(super) namespace: String,
     pub(super) name: String,
 }
 
-/// What happened.
+/// An event of a drain, as it is printed and written as a line of JSON.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 #[serde(tag = "event", rename_all = "kebab-case", rename_all_fields = "camelCase")]
 pub(super) enum Event {
@@ -71,7 +71,7 @@ pub(super) struct HoldingClaim {
     pub(super) users: Vec<String>,
 }
 
-/// An event with its time, as a line of JSON has it.
+/// An event with its time, for a line of JSON output.
 #[derive(Debug, Serialize)]
 pub(super) struct TimedEvent<'e> {
     pub(super) at: String,

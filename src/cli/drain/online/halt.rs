@@ -1,6 +1,6 @@
 //! Why a drain ends before its end.
 
-/// Why a drain does not go on.
+/// The reason why a drain ends before all its steps are done.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Halt {
     /// It did not begin, or what it had begun was undone: no pod was evicted, and no rule is left.
@@ -10,7 +10,7 @@ pub(super) enum Halt {
 }
 
 impl Halt {
-    /// A bug.
+    /// Stops the drain because of a bug in this program.
     pub(super) fn internal(error: impl std::fmt::Display) -> Halt {
         Halt::Stopped(format!("internal error: {error}"))
     }

@@ -21,12 +21,12 @@ use tollgate_formats::gotime::Timestamp;
 pub(super) const NEEDED_KINDS: [ListedKind; 9] =
     [NAMESPACES, NODES, CLASSES, SLICES, RULES, TEMPLATES, CLAIMS, PODS, BUDGETS];
 
-/// How long the first lists of a large cluster may take.
+/// Maximum time until all watches have listed their objects; large clusters take long.
 const SYNC_TIMEOUT: Duration = Duration::from_mins(2);
-/// How soon Ctrl-C ends a pause.
+/// Maximum time after Ctrl-C until a pause ends.
 const INTERRUPT_PERIOD: Duration = Duration::from_millis(100);
 
-/// A running cluster.
+/// The connection of a drain to a running cluster.
 #[derive(Debug)]
 pub(super) struct LiveServer {
     cluster: Cluster,
@@ -71,7 +71,7 @@ impl LiveServer {
         Ok((server, notes))
     }
 
-    /// Gets all objects.
+    /// Copies all objects from the watches.
     fn read_all(&mut self) {
         let all = self.watch.objects();
         self.revision = all.revision;
@@ -95,7 +95,7 @@ impl LiveServer {
         self.objects.set(key, stored);
     }
 
-    /// Moves the clock on.
+    /// Sets the time of this exchange.
     fn tick(&mut self) {
         self.now = clock::timestamp();
     }
@@ -192,7 +192,8 @@ impl Server for LiveServer {
     }
 }
 
-/// What is kept of objects: what a snapshot keeps, and the annotations of rules and pods that a drain reads.
+/// Returns which fields of objects a drain keeps: those of a snapshot, and the annotations of rules and pods that
+/// it reads.
 fn projection() -> Projection<'static> {
     Projection { with_parameters: false, annotations: &[], with_messages: true }
 }

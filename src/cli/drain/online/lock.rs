@@ -19,14 +19,14 @@ use crate::report::record::record;
 use tollgate_document::doc::{self, Value};
 use tollgate_formats::gotime::Timestamp;
 
-/// After so many seconds without a renewal, another drain may take the Lease.
-const DURATION_SECONDS: i64 = 60;
+/// Another drain may take the Lease if it was not renewed for this time.
+const LEASE_DURATION_SECONDS: i64 = 60;
 /// A Lease that is older than this is renewed before anything is evicted, and while a drain waits.
 const RENEW_AFTER_SECONDS: i64 = 10;
-/// How often a held Lease is looked at.
-const LOOK_EVERY: Duration = Duration::from_secs(3);
+/// How often a drain checks whether the Lease of another one is free.
+const LEASE_CHECK_INTERVAL: Duration = Duration::from_secs(3);
 
-/// Where the Lease is, and who we are.
+/// The namespace of the Lease, and the identity of this drain as its holder.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(in crate::cli::drain) struct LockSettings {
     /// The namespace of the Lease.
@@ -35,13 +35,13 @@ pub(in crate::cli::drain) struct LockSettings {
     pub(super) holder: String,
 }
 
-/// A Lease that is ours.
+/// The Lease, while this drain holds it, and when it was renewed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct HeldLock {
     renewed: Timestamp,
 }
 
-/// What a Lease says.
+/// The fields of a Lease that a drain reads.
 struct LeaseView {
     version: String,
     holder: String,
@@ -65,7 +65,7 @@ impl LeaseView {
             renew_time: spec.get("renewTime").str().to_owned(),
             acquire_time: spec.get("acquireTime").str().to_owned(),
             transitions: spec.get("leaseTransitions").int().unwrap_or(0),
-            duration: spec.get("leaseDurationSeconds").int().unwrap_or(DURATION_SECONDS).clamp(1, 600),
+            duration: spec.get("leaseDurationSeconds").int().unwrap_or(LEASE_DURATION_SECONDS).clamp(1, 600),
             labels: raw(metadata.get("labels")),
             annotations: raw(metadata.get("annotations")),
         })
@@ -115,11 +115,11 @@ impl Run<'_> {
                     continue;
                 }
             }
-            self.wait(LOOK_EVERY)?;
+            self.wait(LEASE_CHECK_INTERVAL)?;
         }
     }
 
-    /// Renews the Lease if it is due. An error if it is no longer ours.
+    /// Renews the Lease if it is time to. Returns an error if another drain holds it.
     pub(super) fn keep_lock(&mut self) -> Result<(), Halt> {
         let (Some(lock), Some(held)) = (self.settings.lock.clone(), self.lock.clone()) else { return Ok(()) };
         // A clock that was set back must not keep the Lease from being renewed.
@@ -140,7 +140,7 @@ impl Run<'_> {
         )))
     }
 
-    /// Gives the Lease back. What fails here is only said: it expires by itself.
+    /// Gives the Lease back. An error is only reported, because the Lease expires by itself.
     pub(super) fn release_lock(&mut self) {
         let (Some(lock), Some(_)) = (self.settings.lock.clone(), self.lock.clone()) else { return };
         let Ok(Ok(lease)) = self.read_lease(&lock) else { return };
@@ -165,7 +165,7 @@ impl Run<'_> {
         })
     }
 
-    /// Writes the Lease; false if it was changed since it was read.
+    /// Writes the Lease. Returns false if it was changed since it was read.
     fn write_lease(
         &mut self,
         lock: &LockSettings,
@@ -192,7 +192,7 @@ impl Run<'_> {
             },
             "spec": record! {
                 "holderIdentity": holder,
-                "leaseDurationSeconds": DURATION_SECONDS,
+                "leaseDurationSeconds": LEASE_DURATION_SECONDS,
                 "acquireTime": acquire_time,
                 "renewTime": micro_time(now),
                 "leaseTransitions": transitions,

@@ -5,22 +5,22 @@
 use super::event::Event;
 use super::halt::Halt;
 use super::rules::foreign_rule;
-use super::run::{Run, refused};
+use super::run::{Run, into_refusal};
 use crate::cluster::{API_CALLS, AccessAttributes, ApiCall, CallTarget, NeededBy, ObjectNames, WriteRequest};
 use tollgate_document::doc;
 use tollgate_drain::DrainPlan;
 use tollgate_forecast::ObjectKind;
 
 impl Run<'_> {
-    /// Checks everything that can be checked without a change.
+    /// Checks everything that can be checked before the drain changes anything, and reports the results.
     pub(super) fn preflight(&mut self, plan: &DrainPlan) -> Result<(), Halt> {
         let mut problems = self.settings.release_problems.clone();
         self.tell_check("release and feature gates", &problems);
-        let access = self.access_problems().map_err(refused)?;
+        let access = self.access_problems().map_err(into_refusal)?;
         self.tell_check("permissions", &access);
-        let rules = self.rule_problems(plan).map_err(refused)?;
+        let rules = self.rule_problems(plan).map_err(into_refusal)?;
         self.tell_check("rules", &rules);
-        let lock: Vec<String> = self.lock_problem().map_err(refused)?.into_iter().collect();
+        let lock: Vec<String> = self.lock_problem().map_err(into_refusal)?.into_iter().collect();
         self.tell_check("lock", &lock);
         problems.extend(access.into_iter().chain(rules).chain(lock));
         if problems.is_empty() || self.settings.ignore_preflight_errors {
@@ -34,7 +34,7 @@ impl Run<'_> {
         self.tell(&Event::Preflight { check: check.to_owned(), problem });
     }
 
-    /// What the user may not do.
+    /// Returns the permissions that the drain needs and the user lacks, as messages.
     fn access_problems(&mut self) -> Result<Vec<String>, Halt> {
         let forces = self.settings.force_after.is_some();
         let is_needed = |call: &&ApiCall| {
@@ -82,7 +82,7 @@ impl Run<'_> {
         })
     }
 
-    /// What the API server, its policies and its webhooks say about the rules.
+    /// Returns why the API server, its policies or its webhooks refuse the rules of the drain, by dry-run requests.
     fn rule_problems(&mut self, plan: &DrainPlan) -> Result<Vec<String>, Halt> {
         let mut problems = Vec::new();
         for planned in &plan.rules {
@@ -107,7 +107,7 @@ impl Run<'_> {
     }
 }
 
-/// `create pods/eviction`, as `kubectl auth can-i` takes it.
+/// Returns a permission in the form of `kubectl auth can-i`: `create pods/eviction`.
 fn describe(asked: &AccessAttributes) -> String {
     let slash = if asked.subresource.is_empty() { "" } else { "/" };
     let group = if asked.group.is_empty() { String::new() } else { format!(".{}", asked.group) };

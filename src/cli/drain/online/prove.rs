@@ -10,21 +10,21 @@ use super::halt::Halt;
 use super::run::{Ending, Run, holding_claim};
 use super::time::seconds_between;
 use tollgate_drain::{ClaimHolder, holding_claims};
-use tollgate_engine::impact::target::DeviceNames;
+use tollgate_engine::impact::target::NameSelector;
 use tollgate_formats::gotime::Timestamp;
 
-/// Looks at the claims, one after the other.
-const LOOKS: usize = 2;
-/// The time between them: a pod that was being scheduled has its claim by then.
-const BETWEEN_LOOKS: Duration = Duration::from_secs(10);
+/// How many times the claims are listed before the devices count as free.
+const CLAIM_CHECKS: usize = 2;
+/// Time between two lists of the claims: a pod that was being scheduled at the first has its claim at the second.
+const CLAIM_CHECK_INTERVAL: Duration = Duration::from_secs(10);
 
 impl Run<'_> {
-    /// Proves that the devices are free, or lists who holds them.
+    /// Checks twice that no claim holds the devices, and reports the claims that still do.
     pub(super) fn prove(&mut self, began: Timestamp) -> Result<Ending, Halt> {
         let selectors = self.selectors();
-        let holders = self.look(&selectors)?;
+        let holders = self.list_holders(&selectors)?;
         self.refresh()?;
-        self.check_footing()?;
+        self.check_lock_and_rules()?;
         let needed =
             tollgate_drain::rules_for(&self.server.objects().state(), &self.settings.request, &selectors);
         let needed = needed.map_err(Halt::Stopped)?;
@@ -43,15 +43,15 @@ impl Run<'_> {
     }
 
     /// The claims that hold selected devices, in the first look that finds some.
-    pub(super) fn look(&mut self, selectors: &[DeviceNames]) -> Result<Vec<ClaimHolder>, Halt> {
+    pub(super) fn list_holders(&mut self, selectors: &[NameSelector]) -> Result<Vec<ClaimHolder>, Halt> {
         if selectors.is_empty() {
             return Err(Halt::Stopped(
                 "no rule selects the devices, so there is nothing to prove".to_owned(),
             ));
         }
-        for look in 1..=LOOKS {
+        for look in 1..=CLAIM_CHECKS {
             if look > 1 {
-                self.wait(BETWEEN_LOOKS)?;
+                self.wait(CLAIM_CHECK_INTERVAL)?;
             }
             let claims = self.server.list_claims();
             let claims =

@@ -15,7 +15,8 @@ use crate::cluster::{ApiError, WriteRequest};
 use crate::report::record::{Json, record};
 use tollgate_formats::gotime::Timestamp;
 
-/// Writes a recording.
+/// Writes the recording of a drain (`--record`): each request with its answer, and each change that the watches
+/// show.
 pub(super) struct Recorder {
     out: Box<dyn Write + Send>,
 }
@@ -27,17 +28,17 @@ impl std::fmt::Debug for Recorder {
 }
 
 impl Recorder {
-    /// Writes to that file.
+    /// A recorder that writes to `out`.
     pub(super) fn new(out: Box<dyn Write + Send>) -> Recorder {
         Recorder { out }
     }
 
-    /// A recording that cannot be written does not end a drain.
+    /// Writes a line. An error is ignored, because a recording that cannot be written must not end a drain.
     fn write(&mut self, line: &Json) {
         _ = writeln!(self.out, "{line}").and_then(|()| self.out.flush());
     }
 
-    /// An object has changed; without an object, it was deleted.
+    /// Records that an object has changed, or was deleted if `object` is `None`.
     pub(super) fn change(&mut self, key: &ObjectKey, object: Option<&StoredDoc>) {
         let (kind, namespace, name) = key;
         self.write(&record! {
@@ -49,13 +50,13 @@ impl Recorder {
         });
     }
 
-    /// The end of a call without an answer: `connect`, `refresh`, `claims` or `pause`.
+    /// Records the end of a call that has no answer: `connect`, `refresh`, `claims` or `pause`.
     pub(super) fn ended<T>(&mut self, at: Timestamp, call: &str, result: &Result<T, String>) {
         let problem = result.as_ref().err();
         self.write(&record! { "at": micro_time(at), "call": call, "problem" if given: problem });
     }
 
-    /// A request with its answer.
+    /// Records a request with its answer.
     pub(super) fn exchange(
         &mut self,
         at: Timestamp,
@@ -76,7 +77,7 @@ impl Recorder {
         });
     }
 
-    /// The claims of a list.
+    /// Records the result of listing the claims.
     pub(super) fn claims(&mut self, at: Timestamp, result: &Result<ObjectStore, String>) {
         for (api_version, claim) in result.iter().flat_map(ObjectStore::claims) {
             let claim = RawValue::from_string(claim.to_json()).ok();

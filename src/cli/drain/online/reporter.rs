@@ -13,14 +13,14 @@ use std::io::{self, Write};
 use std::time::Duration;
 
 use super::event::{Event, TimedEvent};
+use super::run::{Observer, RunSettings};
 use crate::cli::console::{Console, IgnoreBrokenPipe};
 use crate::cli::drain::PlanReport;
 use crate::cli::drain::plan_json::plan_record;
 use crate::cli::drain::plan_text::{self};
 use crate::cli::to_json;
 use crate::cli::version::Output;
-use tollgate_api::profile::Profile;
-use tollgate_drain::{DrainPlan, DrainRequest, Fate};
+use tollgate_drain::{DrainPlan, Fate};
 use tollgate_formats::count::counted;
 use tollgate_formats::gotime::{self, Timestamp};
 use tollgate_formats::sanitize;
@@ -35,25 +35,14 @@ pub(in crate::cli::drain) struct NextCommands {
     pub(in crate::cli::drain) go_back: String,
 }
 
-/// What a plan is about, and what was asked for with it.
-#[derive(Clone, Debug)]
-pub(in crate::cli::drain) struct PlanContext {
-    pub(in crate::cli::drain) profile: &'static Profile,
-    pub(in crate::cli::drain) samples: u32,
-    pub(in crate::cli::drain) request: DrainRequest,
-    /// `context prod`
-    pub(in crate::cli::drain) cluster: String,
-    pub(in crate::cli::drain) force_after: Option<Duration>,
-    /// With `--yes`, nobody is asked.
-    pub(in crate::cli::drain) is_confirmed: bool,
-}
-
 /// Shows the events of a drain.
 pub(in crate::cli::drain) struct Reporter {
     output: Output,
     next: NextCommands,
-    /// `None` for an undrain, which has no plan.
-    context: Option<PlanContext>,
+    /// `context prod`
+    cluster: String,
+    /// With `--yes`, nobody is asked.
+    is_confirmed: bool,
     out: Box<dyn Write + Send>,
     /// `None` if no person watches.
     view: Option<View>,
@@ -64,57 +53,13 @@ impl Reporter {
     pub(in crate::cli::drain) fn new(
         output: Output,
         next: NextCommands,
-        context: Option<PlanContext>,
+        cluster: String,
+        is_confirmed: bool,
     ) -> Reporter {
         let is_watched = Console::is_stdout_terminal() && Console::is_stderr_terminal();
         let view = (output == Output::Text && is_watched && !Console::is_quiet()).then(View::new);
         let out = Box::new(IgnoreBrokenPipe::new(io::stdout()));
-        Reporter { output, next, context, out, view }
-    }
-
-    /// Prints the plan before anything is changed, and asks whether to start. False if the answer is no.
-    pub(in crate::cli::drain) fn confirm(&mut self, at: Timestamp, plan: &DrainPlan) -> bool {
-        let Some(context) = self.context.clone() else { return false };
-        if let Some(view) = &mut self.view {
-            view.set_plan(plan);
-        }
-        let question = question(&context, plan);
-        let PlanContext { profile, samples, request, is_confirmed, .. } = context;
-        let report = PlanReport { profile, at, samples, request, plan: plan.clone(), incomplete: Vec::new() };
-        match self.output {
-            Output::Text => self.write(&sanitize::text(&plan_text::render(&report))),
-            Output::Json => self.write_json(&plan_record(&report)),
-        }
-        is_confirmed || Console::open().confirm(&question)
-    }
-
-    /// Prints what happened.
-    pub(super) fn tell(&mut self, at: Timestamp, event: &Event) {
-        let at = gotime::rfc3339(at);
-        match self.output {
-            Output::Json => self.write_json(&TimedEvent { at, event }),
-            Output::Text => {
-                // Of `2026-11-16T09:00:00Z`, the time; the plan has the date.
-                let time = at.split_once('T').map_or(at.as_str(), |(_, time)| time);
-                let lines = sentence::lines(event, &self.next);
-                let mut text = String::new();
-                for words in &lines {
-                    _ = writeln!(text, "{time} {}", sanitize::line(words));
-                }
-                self.write(&text);
-            }
-        }
-        if let Some(view) = &mut self.view {
-            view.apply(event);
-        }
-        self.tick();
-    }
-
-    /// Draws the summary anew. The run calls it every second or so, because the time in it changes.
-    pub(in crate::cli::drain) fn tick(&mut self) {
-        if let Some(view) = &mut self.view {
-            view.draw();
-        }
+        Reporter { output, next, cluster, is_confirmed, out, view }
     }
 
     /// Prints a warning to stderr.
@@ -143,7 +88,7 @@ impl Reporter {
         }
     }
 
-    /// Writes lines. That they cannot be written is said once, on stderr; the drain goes on.
+    /// Writes lines to stdout. If they cannot be written, one warning is printed, and the drain continues.
     fn write(&mut self, text: &str) {
         self.hide();
         let written = self.out.write_all(text.as_bytes()).and_then(|()| self.out.flush());
@@ -155,10 +100,62 @@ impl Reporter {
     }
 }
 
-/// `Drain 40 devices in context prod? 31 pods will be evicted in 5 waves`
-fn question(context: &PlanContext, plan: &DrainPlan) -> String {
+impl Observer for Reporter {
+    /// Prints the plan before anything is changed, and asks whether to start.
+    fn confirm(&mut self, at: Timestamp, settings: &RunSettings, plan: &DrainPlan) -> bool {
+        if let Some(view) = &mut self.view {
+            view.set_plan(plan);
+        }
+        let question = question(&self.cluster, settings.force_after, plan);
+        let report = PlanReport {
+            profile: settings.release.profile,
+            at,
+            samples: settings.samples.get(),
+            request: settings.request.clone(),
+            plan: plan.clone(),
+            incomplete: Vec::new(),
+        };
+        match self.output {
+            Output::Text => self.write(&sanitize::text(&plan_text::render(&report))),
+            Output::Json => self.write_json(&plan_record(&report)),
+        }
+        self.is_confirmed || Console::open().confirm(&question)
+    }
+
+    /// Prints what happened.
+    fn tell(&mut self, at: Timestamp, event: &Event) {
+        let at = gotime::rfc3339(at);
+        match self.output {
+            Output::Json => self.write_json(&TimedEvent { at, event }),
+            Output::Text => {
+                // Of `2026-11-16T09:00:00Z`, the time; the plan has the date.
+                let time = at.split_once('T').map_or(at.as_str(), |(_, time)| time);
+                let lines = sentence::lines(event, &self.next);
+                let mut text = String::new();
+                for words in &lines {
+                    _ = writeln!(text, "{time} {}", sanitize::line(words));
+                }
+                self.write(&text);
+            }
+        }
+        if let Some(view) = &mut self.view {
+            view.apply(event);
+        }
+        self.tick();
+    }
+
+    /// Draws the summary anew. The run calls it every second or so, because the time in it changes.
+    fn tick(&mut self) {
+        if let Some(view) = &mut self.view {
+            view.draw();
+        }
+    }
+}
+
+/// Returns the question before the start: `Drain 40 devices in context prod? 31 pods will be evicted in 5 waves`.
+fn question(cluster: &str, force_after: Option<Duration>, plan: &DrainPlan) -> String {
     let moving = plan.pods.iter().filter(|pod| matches!(pod.fate, Fate::Moves { .. })).count();
-    let mut out = format!("Drain {} in {}? ", counted(plan.devices.len(), "device"), context.cluster);
+    let mut out = format!("Drain {} in {}? ", counted(plan.devices.len(), "device"), cluster);
     if moving == 0 {
         out.push_str("No pod will be evicted");
     } else {
@@ -166,7 +163,7 @@ fn question(context: &PlanContext, plan: &DrainPlan) -> String {
         _ = write!(out, "{} will be evicted in {waves}", counted(moving, "pod"));
     }
     let forceable = plan.pods.iter().filter(|pod| pod.is_forceable).count();
-    if let Some(after) = context.force_after.filter(|_| forceable > 0) {
+    if let Some(after) = force_after.filter(|_| forceable > 0) {
         let after = sentence::duration(after.as_secs());
         _ = write!(out, ", and {} will be deleted if still there after {after}", counted(forceable, "pod"));
     }
@@ -184,7 +181,7 @@ mod tests {
     use std::io::{self, Write};
     use std::sync::{Arc, Mutex};
 
-    use super::{NextCommands, Reporter};
+    use super::{NextCommands, Observer as _, Reporter};
     use crate::cli::drain::online::event::{Event, HoldingClaim, PodRef};
     use crate::cli::version::Output;
     use tollgate_formats::gotime;
@@ -211,7 +208,8 @@ mod tests {
         };
         let at = gotime::parse("2026-11-16T09:00:00Z").expect("a time");
         let out = Box::new(written.clone());
-        let mut reporter = Reporter { output, next, context: None, out, view: None };
+        let mut reporter =
+            Reporter { output, next, cluster: String::new(), is_confirmed: false, out, view: None };
         for event in events {
             reporter.tell(at, event);
         }

@@ -7,7 +7,7 @@ use crate::report::record::record;
 use tollgate_api::profile::Version;
 use tollgate_document::doc::Value;
 
-/// What a rule keeps of its metadata when it is replaced.
+/// The metadata of a rule that is kept when it is replaced.
 #[derive(Clone, Debug, Default)]
 pub(super) struct RuleMetadata {
     pub(super) uid: String,
@@ -53,7 +53,7 @@ pub(super) fn rule_object(
     object.get().to_owned()
 }
 
-/// The members of a map of texts.
+/// Returns the members of a map of strings, such as labels.
 pub(super) fn texts(map: Value<'_>) -> BTreeMap<String, String> {
     map.members().map(|(name, value)| (name.text().to_owned(), value.str().to_owned())).collect()
 }

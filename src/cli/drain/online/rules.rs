@@ -18,33 +18,34 @@ use tollgate_document::doc::{self, Value};
 use tollgate_drain::{
     DrainPlan, FLAGS_ANNOTATION, ID_LABEL, PlannedRule, STARTED_ANNOTATION, TARGET_ANNOTATION, drain_id,
 };
-use tollgate_engine::impact::target::DeviceNames;
+use tollgate_engine::impact::target::NameSelector;
 use tollgate_engine::rule_annotations;
 use tollgate_forecast::ObjectKind;
 use tollgate_formats::gotime;
 
-/// The wave that is being moved, on the first rule by name.
-pub(super) const WAVE: &str = "tollgate.dev/wave";
+/// Annotation of the first rule by name: the wave that is being moved, so that a later run can continue it.
+pub(super) const WAVE_ANNOTATION: &str = "tollgate.dev/wave";
 
-/// How long the eviction controller may take to write its condition.
-const CONFIRM_SECONDS: i64 = 30;
-/// How often a deleted rule is looked for, once a second.
-const DELETE_LOOKS: usize = 10;
-/// How often a rule is read again because somebody, mostly the eviction controller, has written it meanwhile.
+/// Maximum time until the eviction controller writes its condition into the status of a rule.
+const MAX_CONDITION_SECONDS: i64 = 30;
+/// How many times, once a second, it is checked whether a deleted rule is gone.
+const MAX_DELETION_CHECKS: usize = 10;
+/// How many times a write of a rule is repeated because another client, mostly the eviction controller, wrote it
+/// meanwhile.
 const MAX_CONFLICTS: usize = 5;
 
-/// A rule of this drain, as it must stay.
+/// A DeviceTaintRule of this drain, in the form in which it must stay until the end.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct DrainRule {
     pub(super) name: String,
     pub(super) uid: String,
-    pub(super) selects: DeviceNames,
+    pub(super) selects: NameSelector,
     pub(super) effect: Effect,
 }
 
 impl DrainRule {
-    /// True if the stored rule is this one and was not changed.
-    fn is(&self, stored: Value<'_>, key: &str) -> bool {
+    /// True if the stored rule is the one that this drain wrote, unchanged.
+    fn is_stored_unchanged(&self, stored: Value<'_>, key: &str) -> bool {
         let taint = stored.get("spec").get("taint");
         stored.get("metadata").get("uid").str() == self.uid
             && selection(stored) == self.selects
@@ -54,7 +55,7 @@ impl DrainRule {
     }
 }
 
-/// The effects that a drain uses.
+/// The taint effects that a drain sets on its rules.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Effect {
     /// Counts only.
@@ -72,7 +73,7 @@ impl Effect {
     }
 }
 
-/// Says whose rule it is that has the name of one of ours.
+/// Returns the message that a rule with the name of a rule of this drain belongs to somebody else.
 pub(super) fn foreign_rule(rule: Value<'_>) -> String {
     let metadata = rule.get("metadata");
     let (name, target) =
@@ -88,13 +89,13 @@ pub(super) fn foreign_rule(rule: Value<'_>) -> String {
     )
 }
 
-/// What a stored rule selects.
-pub(super) fn selection(rule: Value<'_>) -> DeviceNames {
+/// Returns the device selector of a stored rule.
+pub(super) fn selection(rule: Value<'_>) -> NameSelector {
     let selector = rule.get("spec").get("deviceSelector");
     let name = |field: &str| {
         Some(selector.get(field)).filter(|name| name.exists()).map(|name| name.str().to_owned())
     };
-    DeviceNames { driver: name("driver"), pool: name("pool"), device: name("device") }
+    NameSelector { driver: name("driver"), pool: name("pool"), device: name("device") }
 }
 
 impl Run<'_> {
@@ -115,7 +116,7 @@ impl Run<'_> {
                     return Err(Halt::Refused(format!(
                         "rule {name} of this drain has the effect {other}, which a drain never sets; set it to NoSchedule, \
                          or run `{}`",
-                        self.settings.go_back
+                        self.settings.next.go_back
                     )));
                 }
             };
@@ -138,7 +139,7 @@ impl Run<'_> {
 
     /// Closes the devices of the plan: afterwards, each rule has the effect NoSchedule, or none of those that were created
     /// here is left.
-    pub(super) fn close(&mut self) -> Result<(), Halt> {
+    pub(super) fn close_devices(&mut self) -> Result<(), Halt> {
         let Some(plan) = self.plan.clone() else { return Err(Halt::internal("no plan")) };
         let is_new = self.rules.iter().all(|rule| rule.effect == Effect::None);
         for rule in self.rules.clone() {
@@ -232,7 +233,8 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// What is written on a new rule for people, and for the drain that goes on later.
+    /// Returns the annotations of a new rule: reason and owner for people, and the data with which a later run
+    /// continues the drain.
     fn annotations(&self) -> BTreeMap<String, String> {
         let notes = &self.settings.notes;
         let mut all = BTreeMap::from([
@@ -271,9 +273,9 @@ impl Run<'_> {
             if left.is_empty() {
                 break;
             }
-            if seconds_between(since, self.server.now()) >= CONFIRM_SECONDS {
+            if seconds_between(since, self.server.now()) >= MAX_CONDITION_SECONDS {
                 return Err(Halt::Stopped(format!(
-                    "the eviction controller has written no condition for rule {} within {CONFIRM_SECONDS} s, so it is not \
+                    "the eviction controller has written no condition for rule {} within {MAX_CONDITION_SECONDS} s, so it is not \
                      certain that this cluster acts on DeviceTaintRules; check that the feature gate DRADeviceTaintRules is \
                      on in kube-controller-manager and kube-scheduler",
                     left.join(", ")
@@ -291,7 +293,8 @@ impl Run<'_> {
         open.map(|rule| rule.name.clone()).collect()
     }
 
-    /// What the eviction controller says about this generation of a rule.
+    /// Returns the message that the eviction controller wrote about the current generation of a rule; `None` if it
+    /// wrote none yet.
     fn condition_message(&self, name: &str) -> Option<String> {
         let rule = self.server.objects().get(ObjectKind::DeviceTaintRule, "", name)?;
         let generation = rule.get("metadata").get("generation").int();
@@ -307,7 +310,7 @@ impl Run<'_> {
         loop {
             self.refresh()?;
             let Err(problem) = self.rules_as_expected() else { return Ok(()) };
-            if seconds_between(since, self.server.now()) >= CONFIRM_SECONDS {
+            if seconds_between(since, self.server.now()) >= MAX_CONDITION_SECONDS {
                 return Err(Halt::Stopped(problem));
             }
             self.wait(Duration::from_millis(200))?;
@@ -331,7 +334,7 @@ impl Run<'_> {
                 return Err(format!("rule {name} was deleted by somebody else"));
             };
             let taint = rule.get("spec").get("taint");
-            if !expected.is(rule, key) {
+            if !expected.is_stored_unchanged(rule, key) {
                 let effect = taint.get("effect").str();
                 return Err(format!(
                     "rule {name} was changed by somebody else: it has the taint {}:{effect}, or selects other devices",
@@ -342,7 +345,8 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Replaces a rule by the same one with that effect and with changed metadata. The rule must be as it was left.
+    /// Replaces a rule by the same one with that effect and with changed metadata. Returns an error if somebody
+    /// else changed the rule.
     pub(super) fn update_rule(
         &mut self,
         name: &str,
@@ -358,7 +362,7 @@ impl Run<'_> {
                 (stored.root().get("metadata"), self.rules.iter().find(|rule| rule.name == name));
             let taint = stored.root().get("spec").get("taint");
             let effect = taint.get("effect").str();
-            if before.is_some_and(|before| !before.is(stored.root(), &key)) {
+            if before.is_some_and(|before| !before.is_stored_unchanged(stored.root(), &key)) {
                 return Err(Halt::Stopped(format!("rule {name} was changed by somebody else")));
             }
             let mut kept = RuleMetadata {
@@ -389,7 +393,7 @@ impl Run<'_> {
         Err(Halt::Stopped(format!("rule {name} is changed by others all the time")))
     }
 
-    /// The rule of that name, if it is one of this drain.
+    /// Returns the rule of that name as JSON. Returns an error if it is not a rule of this drain.
     fn get_own_rule(&mut self, name: &str) -> Result<String, Halt> {
         let request = WriteRequest::GetRule { version: self.settings.rule_version, name: name.to_owned() };
         let answer = self.send_patiently(&request)?;
@@ -404,7 +408,7 @@ impl Run<'_> {
         Ok(answer.body)
     }
 
-    /// Deletes a rule, if it is still the same one.
+    /// Deletes a rule, unless another one has its name by now.
     pub(super) fn delete_rule(&mut self, name: &str, uid: &str) -> Result<(), Halt> {
         let version = self.settings.rule_version;
         for _ in 0..MAX_CONFLICTS {
@@ -433,10 +437,10 @@ impl Run<'_> {
 }
 
 impl Run<'_> {
-    /// Waits until a rule is gone: a finalizer can keep it.
+    /// Waits until a deleted rule is gone, because a finalizer can keep it.
     fn wait_until_deleted(&mut self, name: &str) -> Result<(), Halt> {
         let version = self.settings.rule_version;
-        for _ in 0..DELETE_LOOKS {
+        for _ in 0..MAX_DELETION_CHECKS {
             let answer = self.send_patiently(&WriteRequest::GetRule { version, name: name.to_owned() })?;
             if answer.code == 404 {
                 self.tell(&Event::RuleDeleted { rule: name.to_owned() });

@@ -12,6 +12,7 @@ use std::time::Duration;
 use super::event::{Event, HoldingClaim, PodRef};
 use super::halt::Halt;
 use super::lock::HeldLock;
+use super::reporter::NextCommands;
 use super::rules::DrainRule;
 use super::server::{Answer, Server};
 pub(super) use super::settings::RunSettings;
@@ -23,14 +24,15 @@ use tollgate_drain::{ClaimHolder, DrainPlan, PlanInput, PlannedPod};
 use tollgate_forecast::Settings;
 use tollgate_formats::gotime::Timestamp;
 
-/// Requests are repeated so often if the API server fails or cannot be reached, with pauses of 1, 2, 4, … seconds.
+/// Number of attempts for a request if the API server fails or cannot be reached, with pauses of 1, 2, 4, …
+/// seconds.
 const MAX_TRIES: u32 = 7;
-/// How often the state is looked at while a drain waits.
+/// Interval at which a waiting drain checks the state of the cluster.
 pub(super) const POLL: Duration = Duration::from_secs(1);
-/// How long old objects are put up with: an API server that restarts is back by then.
+/// Maximum time without current objects before a drain stops. A restarting API server is back by then.
 const MAX_STALE_SECONDS: i64 = 120;
 
-/// How a drain ended.
+/// The result of a drain.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Ending {
     /// No claim holds the devices.
@@ -47,19 +49,17 @@ pub(super) enum Ending {
     Refused(String),
 }
 
-/// Who is asked and told.
+/// Receives the events of a drain, and asks the user for confirmation.
 pub(super) trait Observer {
-    /// Something happened.
+    /// Called for each event.
     fn tell(&mut self, at: Timestamp, event: &Event);
-    /// The plan before anything is changed. False if the user does not want it.
-    fn confirm(&mut self, at: Timestamp, plan: &DrainPlan) -> bool;
-    /// What differs between two plans, in words.
-    fn differences(&self, old: &DrainPlan, new: &DrainPlan) -> Vec<String>;
-    /// Time has passed.
+    /// Shows the plan before anything is changed. Returns false if the user does not confirm it.
+    fn confirm(&mut self, at: Timestamp, settings: &RunSettings, plan: &DrainPlan) -> bool;
+    /// Called about every second while the drain waits.
     fn tick(&mut self);
 }
 
-/// A drain that runs.
+/// A drain in progress.
 pub(super) struct Run<'r> {
     pub(super) server: &'r mut dyn Server,
     pub(super) settings: &'r RunSettings,
@@ -96,7 +96,7 @@ pub(super) fn drain(server: &mut dyn Server, settings: &RunSettings, observer: &
         Err(Halt::Refused(why)) => Ending::Refused(why),
         Err(Halt::Stopped(why)) => {
             let left = run.pods_left();
-            let (go_on, go_back) = (settings.go_on.clone(), settings.go_back.clone());
+            let NextCommands { go_on, go_back } = settings.next.clone();
             run.tell(&Event::Stopped { why, evicted: run.evicted, left, go_on, go_back });
             Ending::Stopped
         }
@@ -129,12 +129,12 @@ impl<'r> Run<'r> {
 
     fn run(&mut self) -> Result<Ending, Halt> {
         let began = self.server.now();
-        self.refresh().map_err(refused)?;
+        self.refresh().map_err(into_refusal)?;
         self.find_rules()?;
         self.has_moved = self.stored_wave().is_some();
         let plan = self.make_plan().map_err(Halt::Refused)?;
         self.preflight(&plan)?;
-        if !self.observer.confirm(self.server.now(), &plan) {
+        if !self.observer.confirm(self.server.now(), self.settings, &plan) {
             return Ok(Ending::NotConfirmed);
         }
         let forceable: BTreeSet<String> =
@@ -145,23 +145,23 @@ impl<'r> Run<'r> {
         let workloads = WorkloadPods::of(&self.server.objects().state(), self.settings.wait, began);
         self.pending_before = workloads.unschedulable();
         let has_rules = !self.rules.is_empty();
-        self.take_lock().map_err(|halt| if has_rules { halt } else { refused(halt) })?;
+        self.take_lock().map_err(|halt| if has_rules { halt } else { into_refusal(halt) })?;
         // Another drain may have ended a moment ago.
-        self.refresh().map_err(refused)?;
+        self.refresh().map_err(into_refusal)?;
         self.find_rules()?;
-        self.close()?;
+        self.close_devices()?;
         self.closed = Some(self.server.now());
         self.finish_earlier_wave()?;
         self.move_all(&forceable)?;
         self.prove(began)
     }
 
-    /// Tells what happens.
+    /// Passes an event to the observer.
     pub(super) fn tell(&mut self, event: &Event) {
         self.observer.tell(self.server.now(), event);
     }
 
-    /// The plan over the cluster as it is.
+    /// Makes a plan for the current state of the cluster.
     pub(super) fn make_plan(&self) -> Result<DrainPlan, String> {
         let state = self.server.objects().state();
         let samples = self.settings.samples;
@@ -182,13 +182,13 @@ impl<'r> Run<'r> {
         })
     }
 
-    /// When the devices were closed, by the clock of this machine.
+    /// Returns when the devices were closed, by the clock of this machine; now if they are not closed yet.
     pub(super) fn closed_since(&self) -> Timestamp {
         self.closed.unwrap_or_else(|| self.server.now())
     }
 
-    /// Lets time pass, keeps the Lease, and brings the objects up to date. An error if the user wants to stop, or if
-    /// something is no longer as it must be.
+    /// Waits, renews the Lease, and updates the objects. Returns an error if the user interrupts, or if something
+    /// has changed that the drain depends on.
     pub(super) fn wait(&mut self, duration: Duration) -> Result<(), Halt> {
         self.server.pause(duration);
         self.observer.tick();
@@ -196,13 +196,15 @@ impl<'r> Run<'r> {
         self.refresh()
     }
 
-    /// What must hold before each eviction, and while a wave goes on.
-    pub(super) fn check_footing(&mut self) -> Result<(), Halt> {
+    /// Checks before each eviction, and during a wave, that the user has not interrupted, the Lease is held, and
+    /// the rules are unchanged.
+    pub(super) fn check_lock_and_rules(&mut self) -> Result<(), Halt> {
         self.check_lock()?;
         self.check_rules()
     }
 
-    /// What must hold while the rules are being written, which the watch shows a moment later.
+    /// Checks that the user has not interrupted and the Lease is held. Enough while rules are being written,
+    /// because the watch shows them a moment later.
     pub(super) fn check_lock(&mut self) -> Result<(), Halt> {
         self.check_interrupt()?;
         self.keep_lock()
@@ -212,7 +214,7 @@ impl<'r> Run<'r> {
         if self.server.is_interrupted() { Err(Halt::Stopped("interrupted".to_owned())) } else { Ok(()) }
     }
 
-    /// Brings the objects up to date. Old objects are put up with for a while.
+    /// Updates the objects from the watches. Outdated objects are accepted for at most [`MAX_STALE_SECONDS`].
     pub(super) fn refresh(&mut self) -> Result<(), Halt> {
         loop {
             let Err(why) = self.server.refresh() else {
@@ -263,7 +265,7 @@ impl<'r> Run<'r> {
         Err(Halt::internal("no tries"))
     }
 
-    /// Pods of the last plan that still hold devices.
+    /// Returns the number of pods of the last plan that still hold devices.
     fn pods_left(&self) -> usize {
         let Some(plan) = &self.plan else { return 0 };
         let objects = self.server.objects();
@@ -275,14 +277,14 @@ impl<'r> Run<'r> {
     }
 }
 
-/// A problem before anything was changed.
-pub(super) fn refused(halt: Halt) -> Halt {
+/// Turns a problem that occurs before anything was changed into a refusal to start.
+pub(super) fn into_refusal(halt: Halt) -> Halt {
     match halt {
         Halt::Stopped(why) | Halt::Refused(why) => Halt::Refused(why),
     }
 }
 
-/// How events name a pod.
+/// Returns the reference to a pod for events.
 pub(super) fn pod_ref(pod: &PlannedPod) -> PodRef {
     PodRef { namespace: pod.namespace.clone(), name: pod.name.clone() }
 }
@@ -291,7 +293,7 @@ fn uid_of(pod: &PlannedPod) -> String {
     pod.uid.clone()
 }
 
-/// How events name a claim.
+/// Returns a claim and its pods for events.
 pub(super) fn holding_claim(holder: &ClaimHolder) -> HoldingClaim {
     HoldingClaim {
         namespace: holder.namespace.clone(),

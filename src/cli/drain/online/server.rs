@@ -31,13 +31,14 @@ impl Answer {
         self.code >= 500 && !self.is_about_budgets() || self.code == 429 && !self.is_about_budgets()
     }
 
-    /// A PDB does not allow the eviction now, or several PDBs select the pod.
+    /// True if the API server refuses an eviction because of PDBs: one does not allow it now, or several select the
+    /// pod.
     pub(super) fn is_about_budgets(&self) -> bool {
         let message = self.message();
         message.contains("disruption budget") || message.contains("PodDisruptionBudget")
     }
 
-    /// The message of a `Status`, with the code; the beginning of the body if it is something else.
+    /// Returns the message of a `Status` with its code; the beginning of the body if it is not a `Status`.
     pub(super) fn message(&self) -> String {
         let status = doc::parse(&self.body).ok();
         let message = status.as_ref().map(|status| status.root().get("message").str()).unwrap_or_default();
@@ -46,21 +47,21 @@ impl Answer {
     }
 }
 
-/// What a drain needs of a cluster.
+/// The operations on a cluster that a drain needs; tests replace it by recordings and a cluster in memory.
 pub(super) trait Server {
-    /// The time of the last exchange.
+    /// Returns the time of the last call, which is constant in between.
     fn now(&self) -> Timestamp;
-    /// Lets time pass.
+    /// Waits for this time, or until the user interrupts.
     fn pause(&mut self, duration: Duration);
     /// From now on, Ctrl-C is noticed by [`Server::is_interrupted`]. Before, it ends the process.
     fn hold_interrupts(&mut self) {}
-    /// The user wants to stop.
+    /// True if the user pressed Ctrl-C.
     fn is_interrupted(&self) -> bool;
-    /// Sends a request. An answer with an error status is an answer.
+    /// Sends a request and returns the response, even if its status is an error.
     fn send(&mut self, request: &WriteRequest) -> Result<Answer, ApiError>;
-    /// Brings the objects up to date. The error says why they may be old.
+    /// Updates the objects from the watches. The error says why they may be outdated.
     fn refresh(&mut self) -> Result<(), String>;
-    /// The objects that are watched, as of the last refresh.
+    /// Returns the watched objects, as of the last refresh.
     fn objects(&self) -> &ObjectStore;
     /// All claims of the cluster, listed now and not from a watch.
     fn list_claims(&mut self) -> Result<ObjectStore, String>;
@@ -84,7 +85,7 @@ pub(super) struct StoredDoc {
 }
 
 impl ObjectStore {
-    /// Stores an object, or removes it if there is none.
+    /// Stores an object, or removes it if `object` is `None`.
     pub(super) fn set(&mut self, key: ObjectKey, object: Option<StoredDoc>) {
         match object {
             Some(object) => _ = self.objects.insert(key, object),
@@ -97,18 +98,18 @@ impl ObjectStore {
         self.objects.clear();
     }
 
-    /// Claims with their apiVersions.
+    /// Returns all ResourceClaims with their apiVersions.
     pub(super) fn claims(&self) -> impl Iterator<Item = (&str, Value<'_>)> {
         let claims = self.objects.iter().filter(|((kind, ..), _)| *kind == ObjectKind::ResourceClaim);
         claims.map(|(_, stored)| (stored.api_version.as_str(), stored.object.root()))
     }
 
-    /// Notes that all objects of a kind are here.
+    /// Notes that all objects of a kind are stored, even if there are none.
     pub(super) fn note_listed(&mut self, kind: ObjectKind) {
         self.listed.push(kind);
     }
 
-    /// The objects by kind.
+    /// Returns the objects by kind, as plans and forecasts read them.
     pub(super) fn state(&self) -> State<'_> {
         let mut state = State::default();
         for ((kind, _, _), stored) in &self.objects {
@@ -118,7 +119,7 @@ impl ObjectStore {
         state
     }
 
-    /// One object.
+    /// Returns the object with that kind, namespace and name.
     pub(super) fn get(&self, kind: ObjectKind, namespace: &str, name: &str) -> Option<Value<'_>> {
         let key = (kind, namespace.to_owned(), name.to_owned());
         self.objects.get(&key).map(|stored| stored.object.root())

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::lock::LockSettings;
+use super::reporter::NextCommands;
 use crate::cli::expiry::Expiry;
 use crate::cli::live::AskedServer;
 use crate::cli::outcome::Failure;
@@ -86,7 +87,7 @@ pub(in crate::cli::drain) enum WaitFor {
     Bound,
 }
 
-/// What a run needs to know.
+/// The settings of a drain, from the flags and from the release of the cluster.
 #[derive(Clone, Debug)]
 pub(in crate::cli::drain) struct RunSettings {
     pub(in crate::cli::drain) request: DrainRequest,
@@ -108,11 +109,10 @@ pub(in crate::cli::drain) struct RunSettings {
     /// What speaks against a drain of this cluster, such as feature gates that are off.
     pub(in crate::cli::drain) release_problems: Vec<String>,
     /// The commands to go on and to go back, as typed.
-    pub(in crate::cli::drain) go_on: String,
-    pub(in crate::cli::drain) go_back: String,
+    pub(in crate::cli::drain) next: NextCommands,
 }
 
-/// What is written on the rules for people.
+/// The annotations of the rules for people: flags, reason, owner and expiry.
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
 pub(in crate::cli::drain) struct TypedNotes {
     /// The flags as they were typed.
@@ -129,15 +129,15 @@ impl RunArgs {
         (!self.no_lock).then(|| self.lock_namespace.clone())
     }
 
-    /// What is written on the rules. `now` is RFC 3339.
+    /// Returns the annotations of the rules for people. `now` is RFC 3339.
     pub(in crate::cli::drain) fn notes(&self, flags: String, now: &str) -> Result<TypedNotes, Failure> {
         let expires = self.expires.map(|expiry| expiry.resolve(now)).transpose()?;
         Ok(TypedNotes { flags, reason: self.reason.clone(), owner: self.owner.clone(), expires })
     }
 }
 
-/// What speaks against a drain in the release of this cluster, as far as it can be known: rules that do nothing, and
-/// schedulers that fail because of a rule.
+/// Returns why a drain may not work in the release of this cluster, as far as it is known: rules have no effect, or
+/// schedulers crash because of a rule.
 pub(in crate::cli::drain) fn release_problems(asked: &AskedServer) -> Vec<String> {
     let (profile, release) = (asked.profile, &asked.info.release);
     let inert = profile.why_rules_do_nothing().map(|why| {

@@ -4,13 +4,11 @@ use std::fs::File;
 use std::hash::{BuildHasher as _, RandomState};
 use std::path::Path;
 
-use super::differences::differences;
-use super::event::Event;
 use super::live_server::{LiveServer, NEEDED_KINDS};
 use super::lock::LockSettings;
 use super::recording::Recorder;
 use super::reporter::Reporter;
-use super::run::{self, Ending, Observer};
+use super::run::{self, Ending};
 use super::settings::RunSettings;
 use super::undrain;
 use crate::cli::console::Console;
@@ -19,26 +17,6 @@ use crate::cli::outcome::{Failure, Tally};
 use crate::cli::snapshot::WORKLOAD_KINDS;
 use crate::cluster::{ListedKind, RULES};
 use crate::files;
-use tollgate_drain::DrainPlan;
-use tollgate_formats::gotime::Timestamp;
-
-impl Observer for Reporter {
-    fn tell(&mut self, at: Timestamp, event: &Event) {
-        Reporter::tell(self, at, event);
-    }
-
-    fn confirm(&mut self, at: Timestamp, plan: &DrainPlan) -> bool {
-        Reporter::confirm(self, at, plan)
-    }
-
-    fn differences(&self, old: &DrainPlan, new: &DrainPlan) -> Vec<String> {
-        differences(old, new)
-    }
-
-    fn tick(&mut self) {
-        Reporter::tick(self);
-    }
-}
 
 /// A drain that is about to start: the cluster, the file of `--record`, and where its events are reported.
 #[derive(Debug)]
@@ -49,19 +27,19 @@ pub(in crate::cli::drain) struct Session<'a> {
 }
 
 impl Session<'_> {
-    /// Drains.
+    /// Runs the drain.
     pub(in crate::cli::drain) fn drain(self, settings: &RunSettings) -> Result<Tally, Failure> {
         self.run(&NEEDED_KINDS, &WORKLOAD_KINDS, |server, reporter| run::drain(server, settings, reporter))
     }
 
-    /// Only proves that the devices are free.
+    /// Runs only the last step of a drain, which checks that no claim holds the devices.
     pub(in crate::cli::drain) fn check(self, settings: &RunSettings) -> Result<Tally, Failure> {
         self.run(&NEEDED_KINDS, &WORKLOAD_KINDS, |server, reporter| {
             undrain::check(server, settings, reporter)
         })
     }
 
-    /// Deletes the rules of a drain.
+    /// Deletes the rules of a drain, or lists them with `--dry-run`.
     pub(in crate::cli::drain) fn undrain(
         self,
         settings: &RunSettings,
@@ -95,8 +73,8 @@ fn open_recording(path: &Path) -> Result<Recorder, Failure> {
     Ok(Recorder::new(Box::new(file)))
 }
 
-/// Who holds the Lease, for people: `ann (context prod, process 4711-1f2e3d4c)`. The last number tells apart two processes of
-/// one person on two machines.
+/// Returns the namespace of the Lease and the identity of this process for people: `ann (context prod, process
+/// 4711-1f2e3d4c)`. The last number distinguishes processes of one person on two machines.
 pub(in crate::cli::drain) fn lock_settings(
     asked: &AskedServer,
     namespace: String,
@@ -113,7 +91,7 @@ pub(in crate::cli::drain) fn lock_settings(
     LockSettings { namespace, holder }
 }
 
-/// The exit code of an ending.
+/// Returns the counts for the exit code of a drain that ended this way.
 fn finish(ending: Ending) -> Result<Tally, Failure> {
     match ending {
         Ending::Proven => Ok(Tally::default()),

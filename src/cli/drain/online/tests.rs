@@ -9,11 +9,12 @@ use std::time::Duration;
 
 use super::event::Event;
 use super::lock::LockSettings;
+use super::reporter::NextCommands;
 use super::run::{Ending, Observer, RunSettings, drain};
 use super::server::{Answer, ObjectStore, StoredDoc, copy_of};
 use super::settings::{TypedNotes, WaitFor};
 use super::undrain::{check, undrain};
-use crate::cli::state::StateTexts;
+use crate::cli::state::{self, StateObjects};
 use crate::cluster::{ApiError, WriteRequest};
 use simulator::Simulator;
 use std::num::NonZeroU32;
@@ -38,13 +39,9 @@ impl Observer for Watcher {
         self.timed.push((at, event.clone()));
     }
 
-    fn confirm(&mut self, _: Timestamp, plan: &DrainPlan) -> bool {
+    fn confirm(&mut self, _: Timestamp, _: &RunSettings, plan: &DrainPlan) -> bool {
         self.plan = Some(plan.clone());
         true
-    }
-
-    fn differences(&self, old: &DrainPlan, new: &DrainPlan) -> Vec<String> {
-        super::differences::differences(old, new)
     }
 
     fn tick(&mut self) {}
@@ -77,8 +74,8 @@ impl Watcher {
 fn example() -> Simulator {
     let root = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
     let files = ["examples/cluster.yaml", "examples/forecast/nodes.yaml"].map(|file| root.join(file));
-    let texts = StateTexts::read(&files).expect("the example");
-    let objects = texts.parse().expect("the example");
+    let texts = state::read_texts(&files).expect("the example");
+    let objects = StateObjects::parse(&texts).expect("the example");
     let state = objects.state();
     let mut store = ObjectStore::default();
     for kind in ObjectKind::ALL {
@@ -135,8 +132,10 @@ fn settings() -> RunSettings {
         notes: TypedNotes::default(),
         ignore_preflight_errors: false,
         release_problems: Vec::new(),
-        go_on: "tollgate drain node/gpu-node-03".to_owned(),
-        go_back: "tollgate undrain node/gpu-node-03".to_owned(),
+        next: NextCommands {
+            go_on: "tollgate drain node/gpu-node-03".to_owned(),
+            go_back: "tollgate undrain node/gpu-node-03".to_owned(),
+        },
     }
 }
 

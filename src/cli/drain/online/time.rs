@@ -12,7 +12,7 @@ pub(super) fn seconds_between(from: Timestamp, to: Timestamp) -> i64 {
     whole - i64::from(to.nanos < from.nanos)
 }
 
-/// The time after a duration.
+/// Returns the time that is `duration` after `time`.
 pub(super) fn later(time: Timestamp, duration: Duration) -> Timestamp {
     let nanos = time.nanos + duration.subsec_nanos();
     let carry = i64::from(nanos / 1_000_000_000);

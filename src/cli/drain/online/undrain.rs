@@ -6,12 +6,12 @@ use std::collections::BTreeSet;
 use super::event::Event;
 use super::halt::Halt;
 use super::rules::Effect;
-use super::run::{Ending, Observer, Run, RunSettings, holding_claim, refused};
+use super::run::{Ending, Observer, Run, RunSettings, holding_claim, into_refusal};
 use super::server::Server;
 use crate::cli::console::shell_word;
 use tollgate_document::doc::Value;
 use tollgate_drain::{DEFAULT_KEY, ID_LABEL, TARGET_ANNOTATION};
-use tollgate_engine::impact::target::DeviceNames;
+use tollgate_engine::impact::target::NameSelector;
 use tollgate_forecast::ObjectKind;
 
 /// Deletes the rules of a drain, and nothing else. With `is_dry_run` it only lists them.
@@ -42,7 +42,7 @@ pub(super) fn check(server: &mut dyn Server, settings: &RunSettings, observer: &
 
 impl Run<'_> {
     fn undrain(&mut self, is_dry_run: bool) -> Result<(), Halt> {
-        self.refresh().map_err(refused)?;
+        self.refresh().map_err(into_refusal)?;
         let rules = self.own_rules();
         if rules.is_empty() {
             return Err(Halt::Refused(self.no_rules_message()));
@@ -105,11 +105,11 @@ impl Run<'_> {
     }
 
     fn check(&mut self) -> Result<Ending, Halt> {
-        self.refresh().map_err(refused)?;
+        self.refresh().map_err(into_refusal)?;
         self.find_rules()?;
         let plan = self.make_plan().map_err(Halt::Refused)?;
-        let selectors: Vec<DeviceNames> = plan.rules.iter().map(|rule| rule.selects.clone()).collect();
-        let holders = self.look(&selectors)?;
+        let selectors: Vec<NameSelector> = plan.rules.iter().map(|rule| rule.selects.clone()).collect();
+        let holders = self.list_holders(&selectors)?;
         let holding: Vec<_> = holders.iter().map(holding_claim).collect();
         let is_proven = holding.is_empty();
         let closed = plan.rules.iter().all(|rule| {

@@ -15,22 +15,23 @@ use super::time::{later, seconds_between, words};
 use super::wave_record::{MovedPod, WaveRecord, WorkloadReady};
 use super::workloads::WorkloadPods;
 use tollgate_drain::{ClaimHolder, PlannedPod, holding_claims};
-use tollgate_engine::impact::target::DeviceNames;
+use tollgate_engine::impact::target::NameSelector;
 use tollgate_forecast::ObjectKind;
 use tollgate_formats::gotime::{self, Timestamp};
 
-/// A pod that gets a device so soon after the devices were closed can have been in the hands of the scheduler at that time.
-const IN_FLIGHT_SECONDS: i64 = 60;
+/// A pod that gets a device within this time after the devices were closed may already have been in the hands of
+/// the scheduler when they were closed.
+const MAX_SCHEDULING_SECONDS: i64 = 60;
 /// A replacement may be unschedulable for so long, for example until the devices of another pod are released.
 const UNSCHEDULABLE_SECONDS: i64 = 30;
 
 impl Run<'_> {
-    /// What the rules select.
-    pub(super) fn selectors(&self) -> Vec<DeviceNames> {
+    /// Returns the device selectors of the rules of this drain.
+    pub(super) fn selectors(&self) -> Vec<NameSelector> {
         self.rules.iter().map(|rule| rule.selects.clone()).collect()
     }
 
-    /// The claims that hold selected devices, as the watches show them.
+    /// Returns the claims that hold devices of this drain, according to the watches.
     fn holders(&self) -> Vec<ClaimHolder> {
         holding_claims(&self.server.objects().state(), &self.selectors())
     }
@@ -46,7 +47,7 @@ impl Run<'_> {
         let mut progress = WaveProgress::default();
         loop {
             self.refresh()?;
-            self.check_footing()?;
+            self.check_lock_and_rules()?;
             let now = self.server.now();
             let workloads = WorkloadPods::of(&self.server.objects().state(), self.settings.wait, now);
             let mut waiting = self.pods_waited_for(record, &mut progress);
@@ -76,7 +77,7 @@ impl Run<'_> {
         let mut progress = WaveProgress::default();
         loop {
             self.refresh()?;
-            self.check_footing()?;
+            self.check_lock_and_rules()?;
             let waiting = self.pods_waited_for(&record, &mut progress);
             if waiting.is_empty() {
                 return Ok(());
@@ -88,7 +89,7 @@ impl Run<'_> {
         }
     }
 
-    /// Which pods and claims the wave still waits for, in words.
+    /// Returns the pods and claims that the wave still waits for, as text; reports pods that are gone.
     fn pods_waited_for(&mut self, record: &WaveRecord, progress: &mut WaveProgress) -> Vec<String> {
         let mut waiting = Vec::new();
         let holders = self.holders();
@@ -129,7 +130,7 @@ impl Run<'_> {
         waiting
     }
 
-    /// Which workloads the wave still waits for, in words.
+    /// Returns the workloads whose replacements the wave still waits for, as text.
     fn workloads_waited_for(&self, record: &WaveRecord, workloads: &WorkloadPods) -> Vec<String> {
         let word = if self.settings.wait == WaitFor::Ready { "Ready" } else { "bound" };
         let mut waiting = Vec::new();
@@ -210,7 +211,7 @@ impl Run<'_> {
     pub(super) fn check_newcomer(&mut self, pod: &PodRef) -> Result<(), Halt> {
         let closed = self.closed_since();
         let since = seconds_between(closed, self.server.now());
-        if since <= IN_FLIGHT_SECONDS && !self.is_younger_than_rules(pod) {
+        if since <= MAX_SCHEDULING_SECONDS && !self.is_younger_than_rules(pod) {
             self.tell(&Event::PodJoined { pod: pod.clone() });
             return Ok(());
         }
@@ -237,7 +238,8 @@ impl Run<'_> {
     }
 }
 
-/// What was told about a wave.
+/// The pods of a wave about which events were already sent, so that none is sent twice, and since when pods have
+/// been unschedulable.
 #[derive(Default, Debug)]
 struct WaveProgress {
     /// Uids of pods that are gone.

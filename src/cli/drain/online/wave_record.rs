@@ -3,14 +3,14 @@
 use serde::{Deserialize, Serialize};
 
 use super::halt::Halt;
-use super::rules::WAVE;
+use super::rules::WAVE_ANNOTATION;
 use super::run::Run;
 use super::workloads::WorkloadPods;
 use tollgate_drain::{PlannedPod, STARTED_ANNOTATION};
 use tollgate_forecast::ObjectKind;
 use tollgate_formats::gotime::{self, Timestamp};
 
-/// A wave.
+/// A wave, as it is stored in an annotation so that a later run can continue it.
 #[derive(Clone, Default, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(default)]
 pub(super) struct WaveRecord {
@@ -23,7 +23,7 @@ pub(super) struct WaveRecord {
     pub(super) grace: u64,
 }
 
-/// A pod of a wave.
+/// A pod that a wave evicts, and its claims and workload.
 #[derive(Clone, Default, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(default)]
 pub(super) struct MovedPod {
@@ -35,7 +35,7 @@ pub(super) struct MovedPod {
     pub(super) workload: String,
 }
 
-/// How many pods of a workload were ready.
+/// The number of ready pods of a workload before a wave, and how many of them the wave moved.
 #[derive(Clone, Default, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(default)]
 pub(super) struct WorkloadReady {
@@ -48,7 +48,7 @@ pub(super) struct WorkloadReady {
 }
 
 impl MovedPod {
-    /// The pod with its workload, if something has to replace it.
+    /// Creates the record of a pod, with its workload if something has to replace the pod.
     pub(super) fn of(pod: &PlannedPod, workloads: &WorkloadPods) -> MovedPod {
         MovedPod { workload: workloads.workload_of(&pod.uid).unwrap_or_default(), ..MovedPod::from(pod) }
     }
@@ -74,10 +74,9 @@ impl Run<'_> {
 
     /// The wave that was begun last.
     pub(super) fn stored_wave(&self) -> Option<WaveRecord> {
-        let records = self
-            .rules
-            .iter()
-            .filter_map(|rule| serde_json::from_str::<WaveRecord>(&self.annotation(&rule.name, WAVE)?).ok());
+        let records = self.rules.iter().filter_map(|rule| {
+            serde_json::from_str::<WaveRecord>(&self.annotation(&rule.name, WAVE_ANNOTATION)?).ok()
+        });
         records.max_by_key(|record| record.wave)
     }
 
@@ -86,21 +85,23 @@ impl Run<'_> {
         let Some(rule) = self.first_rule().cloned() else { return Err(Halt::internal("no rules")) };
         let text = serde_json::to_string(record).map_err(Halt::internal)?;
         self.update_rule(&rule.name, &rule, false, |metadata| {
-            metadata.annotations.insert(WAVE.to_owned(), text.clone());
+            metadata.annotations.insert(WAVE_ANNOTATION.to_owned(), text.clone());
         })
     }
 
     /// Removes the wave from the rules.
     pub(super) fn forget_wave(&mut self) -> Result<(), Halt> {
         for rule in self.rules.clone() {
-            if self.annotation(&rule.name, WAVE).is_some() {
-                self.update_rule(&rule.name, &rule, false, |metadata| _ = metadata.annotations.remove(WAVE))?;
+            if self.annotation(&rule.name, WAVE_ANNOTATION).is_some() {
+                self.update_rule(&rule.name, &rule, false, |metadata| {
+                    _ = metadata.annotations.remove(WAVE_ANNOTATION)
+                })?;
             }
         }
         Ok(())
     }
 
-    /// When the drain began, in whichever run.
+    /// Returns when the drain began, in this or an earlier run.
     pub(super) fn started(&self) -> Option<Timestamp> {
         let times = self
             .rules

@@ -8,6 +8,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use super::differences::differences;
 use super::event::Event;
 use super::halt::Halt;
 use super::run::{Run, pod_ref};
@@ -19,9 +20,9 @@ use tollgate_drain::{DrainPlan, Fate, PlannedPod, StayReason};
 use tollgate_forecast::ObjectKind;
 use tollgate_formats::gotime::Timestamp;
 
-/// How long to wait before an eviction that a PDB does not allow is tried again.
+/// Pause before an eviction that a PDB did not allow is tried again.
 const BUDGET_PAUSE: Duration = Duration::from_secs(5);
-/// How often a drain looks again while it waits for `--force-after`.
+/// Interval at which a drain checks for pods to delete while it waits for `--force-after`.
 const FORCE_PAUSE: Duration = Duration::from_secs(15);
 
 impl Run<'_> {
@@ -55,12 +56,12 @@ impl Run<'_> {
         let mut awaited: BTreeSet<String> = BTreeSet::new();
         loop {
             self.refresh()?;
-            self.check_footing()?;
+            self.check_lock_and_rules()?;
             let plan = self.next_plan()?;
             let pods: Vec<PlannedPod> = match plan.waves.first() {
                 Some(next) => next.pods.iter().filter_map(|place| plan.pods.get(*place)).cloned().collect(),
                 None if self.wait_for_terminating(&plan, &mut awaited)? => continue,
-                None if self.force(&plan, forceable, &mut deleted)? => continue,
+                None if self.delete_forceable_pods(&plan, forceable, &mut deleted)? => continue,
                 // A later run has nothing to wait for.
                 None => return self.forget_wave(),
             };
@@ -70,18 +71,18 @@ impl Run<'_> {
         }
     }
 
-    /// The plan over the cluster as it is now. Devices that appeared are closed first.
+    /// Makes the plan for the current state of the cluster, after closing devices that have appeared.
     fn next_plan(&mut self) -> Result<DrainPlan, Halt> {
         let mut plan = self.make_plan().map_err(Halt::Stopped)?;
         let is_closed = |name: &str| self.rules.iter().any(|rule| rule.name == name);
         if plan.rules.iter().any(|rule| !is_closed(&rule.name)) {
             self.plan = Some(plan);
-            self.close()?;
+            self.close_devices()?;
             plan = self.make_plan().map_err(Halt::Stopped)?;
         }
         self.check_newcomers(&plan)?;
         if let Some(before) = &self.plan {
-            let differences = self.observer.differences(before, &plan);
+            let differences = differences(before, &plan);
             if !differences.is_empty() {
                 self.tell(&Event::PlanChanged { differences });
             }
@@ -156,18 +157,17 @@ impl Run<'_> {
         self.finish_wave(&record, deadline)
     }
 
-    /// Evicts one pod. Waits while a PDB does not allow it.
+    /// Evicts one pod through the eviction API. Waits and retries while a PDB does not allow it.
     fn evict(&mut self, wave: usize, pod: &PlannedPod, deadline: Timestamp) -> Result<(), Halt> {
         let request = WriteRequest::EvictPod {
             namespace: pod.namespace.clone(),
             name: pod.name.clone(),
             uid: pod.uid.clone(),
-            is_dry_run: false,
         };
         let mut said = String::new();
         loop {
             self.refresh()?;
-            self.check_footing()?;
+            self.check_lock_and_rules()?;
             let answer = self.send_patiently(&request)?;
             match answer.code {
                 _ if answer.is_success() => {
@@ -221,9 +221,9 @@ impl Run<'_> {
         })
     }
 
-    /// Deletes what the user agreed to delete, if it is time, and waits if it is not. False if there is nothing left to
-    /// delete.
-    fn force(
+    /// Deletes the pods that the user agreed to delete with `--force-after`, if it is time, and waits if it is not.
+    /// Returns false if no such pods are left.
+    fn delete_forceable_pods(
         &mut self,
         plan: &DrainPlan,
         forceable: &BTreeSet<String>,
@@ -245,7 +245,7 @@ impl Run<'_> {
         }
         for pod in &pods {
             self.refresh()?;
-            self.check_footing()?;
+            self.check_lock_and_rules()?;
             let request = WriteRequest::DeletePod {
                 namespace: pod.namespace.clone(),
                 name: pod.name.clone(),

@@ -12,7 +12,7 @@ use tollgate_document::doc::Value;
 use tollgate_forecast::{ObjectKind, State, StoredObject, controllers_of, workload_of};
 use tollgate_formats::gotime::{self, Timestamp};
 
-/// A pod of a workload.
+/// A pod of a workload, and whether it counts as a replacement.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct WorkloadPod {
     pub(super) namespace: String,
@@ -28,7 +28,7 @@ pub(super) struct WorkloadPod {
     pub(super) unschedulable: Option<String>,
 }
 
-/// The pods of all workloads.
+/// The pods of each workload, and how many it wants.
 #[derive(Debug)]
 pub(super) struct WorkloadPods {
     by_workload: BTreeMap<String, Vec<WorkloadPod>>,
@@ -74,7 +74,7 @@ impl WorkloadPods {
         found
     }
 
-    /// `Deployment inference/chat`, for the uid of a pod.
+    /// Returns kind, namespace and name of the workload of the pod with this UID: `Deployment inference/chat`.
     pub(super) fn workload_of(&self, uid: &str) -> Option<String> {
         self.of_pod.get(uid).cloned()
     }
@@ -84,13 +84,13 @@ impl WorkloadPods {
         self.by_workload.get(workload).map(Vec::as_slice).unwrap_or_default()
     }
 
-    /// Uids of the pods that the scheduler found no place for.
+    /// Returns the UIDs of the pods for which the scheduler found no node.
     pub(super) fn unschedulable(&self) -> BTreeSet<String> {
         let pods = self.by_workload.values().flatten().filter(|pod| pod.unschedulable.is_some());
         pods.map(|pod| pod.uid.clone()).collect()
     }
 
-    /// How many pods of a workload are ready.
+    /// Returns the number of ready pods of a workload.
     pub(super) fn ready(&self, workload: &str) -> i64 {
         let ready = self.pods(workload).iter().filter(|pod| pod.is_ready).count();
         i64::try_from(ready).unwrap_or(i64::MAX)
@@ -101,25 +101,26 @@ impl WorkloadPods {
         self.pods(workload).iter().any(|pod| pod.uid == uid && pod.is_ready)
     }
 
-    /// When the newest pod of a workload was created.
+    /// Returns when the newest pod of a workload was created; empty if it has none.
     pub(super) fn newest(&self, workload: &str) -> String {
         self.pods(workload).iter().map(|pod| pod.created.clone()).max().unwrap_or_default()
     }
 
-    /// How many pods of a workload are ready that were created after that time.
+    /// Returns the number of ready pods of a workload that were created after that time.
     pub(super) fn ready_after(&self, workload: &str, time: &str) -> i64 {
         let new =
             self.pods(workload).iter().filter(|pod| pod.is_ready && pod.created.as_str() > time).count();
         i64::try_from(new).unwrap_or(i64::MAX)
     }
 
-    /// How many pods of a workload have to be ready if so many were before: fewer if it was scaled down or deleted.
+    /// Returns how many pods of a workload must be ready if `before` pods were ready: fewer if it was scaled down
+    /// or deleted.
     pub(super) fn needed(&self, workload: &str, before: i64) -> i64 {
         before.min(self.desired(workload).unwrap_or(before))
     }
 
-    /// How many new pods of a workload have to be ready after a wave: as many ready ones as it lost, fewer if it does not
-    /// want that many any more.
+    /// Returns how many new pods of a workload must be ready after a wave: as many as it lost, or fewer if it was
+    /// scaled down.
     pub(super) fn needed_new(&self, before: &WorkloadReady) -> i64 {
         let workload = &before.workload;
         let old = self.pods(workload).iter().filter(|pod| pod.created <= before.newest).count();
@@ -127,7 +128,8 @@ impl WorkloadPods {
         before.lost.min(wanted.unwrap_or(before.lost)).max(0)
     }
 
-    /// How many pods a workload wants; `None` if that is not known. One that is gone wants none.
+    /// Returns the number of pods that a workload wants; `None` if it is not known, and 0 if the workload was
+    /// deleted.
     fn desired(&self, workload: &str) -> Option<i64> {
         let is_counted = self.listed.iter().any(|kind| workload.starts_with(&format!("{} ", kind.name())));
         self.desired.get(workload).copied().or(is_counted.then_some(0))
@@ -171,7 +173,7 @@ impl WorkloadPod {
 const COUNTING_KINDS: [ObjectKind; 4] =
     [ObjectKind::Deployment, ObjectKind::ReplicaSet, ObjectKind::StatefulSet, ObjectKind::Job];
 
-/// How many pods a controller wants.
+/// Returns the number of pods that a controller wants, from its spec.
 fn desired_pods(kind: ObjectKind, object: Value<'_>) -> i64 {
     let (spec, status) = (object.get("spec"), object.get("status"));
     if kind != ObjectKind::Job {

@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use tollgate_forecast::{Forecast, Origin, PodForecast, PodOutcome};
 use tollgate_formats::count::counted;
 
-/// `of 8 evicted pods 6 fit elsewhere, 2 stay Pending`
+/// Returns the outcomes of the evicted pods in one sentence: `of 8 evicted pods 6 fit elsewhere, 2 stay Pending`;
+/// `None` if no pod is evicted.
 pub(in crate::cli) fn summary_of_evicted(forecast: &Forecast) -> Option<String> {
     sentence(forecast, Origin::Replacement)
 }

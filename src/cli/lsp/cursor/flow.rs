@@ -110,7 +110,7 @@ impl<'t> Scanner<'t> {
         self.end
     }
 
-    /// Handles what follows the last bracket on its line: nothing, or a comment.
+    /// Handles the rest of the line after the last bracket: nothing, or a comment.
     fn after_flow(&mut self, at: usize, end: usize) -> usize {
         let rest = self.slice(at..end);
         if let Some(comment) = rest.find('#').map(|comment| at + comment)

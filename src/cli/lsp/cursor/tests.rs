@@ -102,10 +102,7 @@ fn texts() -> impl Strategy<Value = String> {
 proptest! {
     #[test]
     fn any_text_has_a_cursor(text in texts(), at in any::<usize>()) {
-        let mut at = at % (text.len() + 1);
-        while !text.is_char_boundary(at) {
-            at -= 1;
-        }
+        let at = text.floor_char_boundary(at % (text.len() + 1));
         let cursor = find(&text, at);
         assert!(text.get(cursor.word.clone()).is_some(), "{text:?} {at} {:?}", cursor.word);
         assert!(cursor.word.start <= at && at <= cursor.word.end, "{text:?} {at} {:?}", cursor.word);

@@ -76,10 +76,7 @@ proptest! {
     #[test]
     fn positions_and_bytes_are_the_same_places(text in text(), any_byte in any::<usize>()) {
         let made = Text::new(text.clone());
-        let mut at = any_byte % (text.len() + 1);
-        while !text.is_char_boundary(at) {
-            at -= 1;
-        }
+        let mut at = text.floor_char_boundary(any_byte % (text.len() + 1));
         // Between `\r` and `\n` there is no position.
         if text[..at].ends_with('\r') && text[at..].starts_with('\n') {
             at -= 1;

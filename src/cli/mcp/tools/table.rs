@@ -9,6 +9,7 @@ const TARGETS: &str =
     "Devices, each as DRIVER[/POOL[/DEVICE]], or as node/NAME for the devices that only this node can use";
 const STATE: &[Setting] = &[Setting::State, Setting::Completeness, Setting::Context];
 
+/// All tools of the MCP server.
 pub(in super::super) const ALL: &[ToolSpec] = &[
     ToolSpec {
         name: "validate",

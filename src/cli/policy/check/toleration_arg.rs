@@ -1,9 +1,9 @@
 //! The toleration of `policy check`, as people write it: like a taint of kubectl, with seconds.
 
+use crate::report::record::{Json, record};
 use tollgate_engine::tolerance::coverage::{Effects, ToleratedTaints};
-use tollgate_formats::gofmt;
 
-/// A toleration as people write it.
+/// A toleration in the form `KEY[=VALUE][:EFFECT[:SECONDS]]`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct TolerationArg {
     key: Option<String>,
@@ -59,24 +59,15 @@ impl TolerationArg {
     }
 
     /// The toleration as JSON.
-    pub(super) fn json(&self) -> String {
-        let mut fields = Vec::new();
-        let mut text = |name: &str, value: &str| {
-            let mut field = format!("\"{name}\":");
-            gofmt::json_string(&mut field, value);
-            fields.push(field);
-        };
-        self.key.iter().for_each(|key| text("key", key));
-        match &self.value {
-            Some(value) => {
-                text("operator", "Equal");
-                text("value", value);
-            }
-            None => text("operator", "Exists"),
+    pub(super) fn json(&self) -> Json {
+        let (has_value, has_seconds) = (self.value.is_some(), self.seconds.is_some());
+        record! {
+            "key" if given: self.key,
+            "operator": if has_value { "Equal" } else { "Exists" },
+            "value" if has_value: self.value,
+            "effect" if given: self.effect,
+            "tolerationSeconds" if has_seconds: self.seconds,
         }
-        self.effect.iter().for_each(|effect| text("effect", effect));
-        fields.extend(self.seconds.map(|seconds| format!("\"tolerationSeconds\":{seconds}")));
-        format!("{{{}}}", fields.join(","))
     }
 
     pub(super) fn tolerated(&self) -> ToleratedTaints<'_> {
@@ -111,7 +102,7 @@ mod tests {
             ("*:None", r#"{"operator":"Exists","effect":"None"}"#),
         ];
         for (text, expected) in table {
-            assert_eq!(TolerationArg::parse(text).unwrap().json(), expected, "{text}");
+            assert_eq!(TolerationArg::parse(text).unwrap().json().get(), expected, "{text}");
         }
         for wrong in ["", "=v", "a:noexecute", "a:NoSchedule:5", "a:NoExecute:x", "a:NoExecute:5:5", "*=v"] {
             assert!(TolerationArg::parse(wrong).is_err(), "{wrong}");

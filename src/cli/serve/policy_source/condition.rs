@@ -9,16 +9,16 @@ use tollgate_document::doc::{New, Value};
 use tollgate_engine::policy::{Acceptance, FieldError, ResourceState};
 use tollgate_formats::gotime::{self, Timestamp};
 
-/// Whether the policy is in force as it was accepted.
+/// Condition type: whether the policy is in force as it was accepted.
 const READY: &str = "Ready";
-/// Nothing changes until the policy is changed.
+/// Condition type: whether the policy is rejected until its spec is changed.
 const STALLED: &str = "Stalled";
-/// Most errors in a message.
+/// Maximum number of errors in the message of a condition.
 const MAX_ERRORS: usize = 8;
 /// Most bytes of a message; a condition allows 32 KiB.
 const MAX_MESSAGE: usize = 4 << 10;
 
-/// One of Tollgate's conditions.
+/// A condition that Tollgate writes into the status of a policy.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Condition {
     status: bool,
@@ -27,7 +27,7 @@ struct Condition {
     generation: i64,
 }
 
-/// The stored status of a policy.
+/// The stored status of a policy: the conditions and times that Tollgate writes.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct StoredStatus {
     generation: Option<i64>,
@@ -40,7 +40,7 @@ pub(super) struct StoredStatus {
 }
 
 impl StoredStatus {
-    /// Reads `status`.
+    /// Reads Tollgate's conditions from the `status` of a policy.
     pub(super) fn read(status: Value<'_>) -> StoredStatus {
         let mut stored = StoredStatus {
             generation: status.get("observedGeneration").int(),
@@ -140,7 +140,7 @@ fn ready_condition(state: &ResourceState) -> Condition {
     Condition { status, reason: reason.to_owned(), message, generation: state.generation }
 }
 
-/// The errors as one text; those beyond the limits are counted.
+/// Returns the errors as one text. Those beyond the length limit are only counted.
 fn joined(errors: &[FieldError]) -> String {
     let mut text = String::new();
     for (index, error) in errors.iter().enumerate() {

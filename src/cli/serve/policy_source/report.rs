@@ -1,6 +1,5 @@
 //! What `/readyz?verbose` and `/metrics` say about policies that are custom resources.
 
-use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,10 +15,10 @@ use tollgate_engine::policy::{Acceptance, PolicySet, ResourceState};
 
 /// A policy that is missing for longer than this was not simply deleted: that would be confirmed by now.
 const KEPT_AFTER: Duration = Duration::from_secs(3);
-/// Rejected policies that are named.
+/// Maximum number of rejected policies that a message names.
 const MAX_NAMED: usize = 3;
-/// What installs the definitions of the kinds.
-const INSTALL: &str = "install them with `tollgate schema crd | kubectl apply --server-side -f -`";
+/// Command that installs the CustomResourceDefinitions of the policy kinds.
+const INSTALL_HINT: &str = "install them with `tollgate schema crd | kubectl apply --server-side -f -`";
 
 /// The tasks that report the policies and the Lease.
 pub(super) fn tasks(
@@ -87,7 +86,7 @@ fn source_status(source: &PolicySource, engine: &EngineHandle) -> ComponentStatu
     }
 }
 
-/// What keeps the policies from being up to date. Policies of the `kept` kinds are gone, but stay in use.
+/// Returns why the policies may be out of date. Policies of the `kept` kinds have disappeared, but stay in use.
 fn problems(statuses: &[WatchedKindStatus], kept: &[ListedKind]) -> Vec<String> {
     let concerned = |state: WatchState| statuses.iter().filter(move |status| status.state == state);
     let names = |state: WatchState| -> String {
@@ -96,7 +95,7 @@ fn problems(statuses: &[WatchedKindStatus], kept: &[ListedKind]) -> Vec<String> 
     let mut problems = Vec::new();
     if concerned(WatchState::NotServed).next().is_some() {
         problems.push(format!(
-            "the API server does not serve {}; the CustomResourceDefinitions are missing: {INSTALL}",
+            "the API server does not serve {}; the CustomResourceDefinitions are missing: {INSTALL_HINT}",
             names(WatchState::NotServed)
         ));
     }
@@ -120,23 +119,22 @@ fn rejected(set: &PolicySet) -> Vec<&ResourceState> {
 }
 
 fn rejected_text(count: usize, rejected: &[&ResourceState]) -> String {
-    let mut text = format!(
-        "invalid policies in the cluster: {} of {count}; requests that they match get their failurePolicy: ",
-        rejected.len()
-    );
-    for (index, state) in rejected.iter().take(MAX_NAMED).enumerate() {
-        let separator = if index == 0 { "" } else { "; " };
+    let error = |state: &&ResourceState| {
         let error = match &state.acceptance {
             Acceptance::Rejected(errors) => errors.first().map(ToString::to_string).unwrap_or_default(),
             Acceptance::Accepted | Acceptance::ReplacedByFile => String::new(),
         };
-        // Writing to a `String` cannot fail.
-        _ = write!(text, "{separator}{}/{}: {error}", state.kind.name(), state.name);
-    }
+        format!("{}/{}: {error}", state.kind.name(), state.name)
+    };
+    let mut errors: Vec<String> = rejected.iter().take(MAX_NAMED).map(error).collect();
     if rejected.len() > MAX_NAMED {
-        _ = write!(text, "; and {} more", rejected.len() - MAX_NAMED);
+        errors.push(format!("and {} more", rejected.len() - MAX_NAMED));
     }
-    text
+    format!(
+        "invalid policies in the cluster: {} of {count}; requests that they match get their failurePolicy: {}",
+        rejected.len(),
+        errors.join("; ")
+    )
 }
 
 /// The number of policies of a kind in a set.
@@ -144,7 +142,7 @@ fn count_of(set: &PolicySet, status: &WatchedKindStatus) -> usize {
     set.resources().iter().filter(|state| state.kind.name() == status.kind.kind).count()
 }
 
-/// What is in force, by source and state.
+/// Returns the metrics about the policies in force, by source and state.
 fn set_samples(set: &PolicySet) -> Vec<MetricSample> {
     let number = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
     let of =
@@ -175,7 +173,7 @@ fn set_samples(set: &PolicySet) -> Vec<MetricSample> {
     ]
 }
 
-/// The status of the Lease. No request depends on it.
+/// Returns the status of the Lease for writing policy statuses, on which no request depends.
 fn lease_status(lease: &HeldLease, writer: &StatusWriter) -> ComponentStatus {
     let status = lease.status();
     let (written, failed) = writer.counts();

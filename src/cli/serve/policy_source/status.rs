@@ -17,10 +17,10 @@ use tollgate_engine::policy::PolicySet;
 
 /// Requests in a second. A status of each of 1,000 policies takes 50 seconds.
 const PER_SECOND: u32 = 20;
-/// How often it is looked for something to write.
-const POLL: Duration = Duration::from_millis(250);
-/// How often it is looked for something to write although nothing changed: entries expire.
-const EXPIRY_POLL: Duration = Duration::from_secs(30);
+/// Interval at which the writer checks for changed statuses.
+const POLL_INTERVAL: Duration = Duration::from_millis(250);
+/// Interval at which the writer recomputes all statuses even if no policy changed, because entries expire.
+const EXPIRY_POLL_INTERVAL: Duration = Duration::from_secs(30);
 /// Pause after a request that was refused or got no response.
 const PAUSE: Duration = Duration::from_secs(5);
 
@@ -33,14 +33,14 @@ pub(super) struct StatusWriter {
     counters: Arc<Counters>,
 }
 
-/// Requests so far.
+/// Numbers of requests that wrote a status.
 #[derive(Debug, Default)]
 struct Counters {
     written: AtomicU64,
     failed: AtomicU64,
 }
 
-/// A status to write.
+/// The status of a policy that has to be written, as a patch.
 struct PendingStatus {
     kind: ListedKind,
     name: String,
@@ -63,7 +63,7 @@ impl StatusWriter {
         // The policies and the set for which nothing was left to write, and when that was.
         let mut done: Option<(u64, Arc<PolicySet>, Instant)> = None;
         loop {
-            std::thread::sleep(POLL);
+            std::thread::sleep(POLL_INTERVAL);
             if !self.lease.is_held() || self.engine.awaits_policies() {
                 done = None;
                 continue;
@@ -71,7 +71,7 @@ impl StatusWriter {
             let set = self.engine.engine(|engine| engine.policies.clone());
             let changes = self.source.lock().policies.changes();
             let is_done = |(at, of, since): &(u64, Arc<PolicySet>, Instant)| {
-                *at == changes && Arc::ptr_eq(of, &set) && since.elapsed() < EXPIRY_POLL
+                *at == changes && Arc::ptr_eq(of, &set) && since.elapsed() < EXPIRY_POLL_INTERVAL
             };
             if done.as_ref().is_some_and(is_done) {
                 continue;
@@ -85,7 +85,7 @@ impl StatusWriter {
         }
     }
 
-    /// What has to be written: the status of each policy that is in use as it is stored.
+    /// Returns the statuses that have to be written: of each policy that is in use as it is stored.
     fn pending(&self, set: &PolicySet) -> Vec<PendingStatus> {
         let now = clock::timestamp();
         let stored = self.source.lock();
@@ -106,7 +106,7 @@ impl StatusWriter {
         pending
     }
 
-    /// Sends the requests, one after the other, as long as this replica holds the Lease.
+    /// Writes these statuses one after the other, as long as this replica holds the Lease.
     fn write(&self, pending: Vec<PendingStatus>) {
         for PendingStatus { kind, name, patch } in pending {
             if !self.lease.is_held() {

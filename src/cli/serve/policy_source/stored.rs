@@ -30,7 +30,7 @@ pub(super) struct StoredPolicy {
     missing_since: Option<Instant>,
 }
 
-/// All of them.
+/// All policies that the watch has, or had until recently.
 #[derive(Debug, Default)]
 pub(super) struct StoredPolicies {
     all: BTreeMap<(PolicyKind, Box<str>), StoredPolicy>,
@@ -43,32 +43,32 @@ pub(super) struct StoredPolicies {
 }
 
 impl StoredPolicies {
-    /// Grows with each change of a spec.
+    /// Returns a number that grows with each change of a spec.
     pub(super) fn revision(&self) -> u64 {
         self.revision
     }
 
-    /// Grows with each change, also of a status.
+    /// Returns a number that grows with each change, also of a status.
     pub(super) fn changes(&self) -> u64 {
         self.changes
     }
 
-    /// The number of policies.
+    /// Returns the number of policies, including missing ones.
     pub(super) fn len(&self) -> usize {
         self.all.len()
     }
 
-    /// The policies, for the engine.
+    /// Returns all policies, in the form that the engine loads.
     pub(super) fn resources(&self) -> Vec<PolicyResource> {
         self.all.values().map(|policy| policy.resource.clone()).collect()
     }
 
-    /// Those that the watch has.
+    /// Returns the policies that the watch has.
     pub(super) fn present(&self) -> impl Iterator<Item = &StoredPolicy> {
         self.all.values().filter(|policy| policy.missing_since.is_none())
     }
 
-    /// Takes over the objects of the watch, and marks those that it does not have.
+    /// Adds or replaces the objects of the watch, and marks the other policies as missing.
     pub(super) fn update(&mut self, objects: &[Arc<WatchedObject>], now: Instant) {
         self.updates += 1;
         for object in objects {
@@ -96,7 +96,7 @@ impl StoredPolicies {
         }
     }
 
-    /// True if the watch does not have some of them.
+    /// True if the watch no longer has some of the policies.
     pub(super) fn has_missing(&self) -> bool {
         self.all.values().any(|policy| policy.missing_since.is_some())
     }

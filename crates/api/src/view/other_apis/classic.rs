@@ -59,13 +59,14 @@ view! {
 }
 
 impl<'d> ClassicTemplate<'d> {
-    /// The spec of the claim to come: in `spec`, or in the template itself as the KEP's example has it.
+    /// Returns the spec of the claim to be created: the member `spec`, or the template itself as in the example of
+    /// KEP-3063.
     pub fn spec(self) -> ClassicClaimSpec<'d> {
         let spec = self.0.get("spec");
         ClassicClaimSpec::of(if spec.is_null() { self.0 } else { spec })
     }
 
-    /// The path of [`ClassicTemplate::spec`], given the template's own.
+    /// Returns the path of [`ClassicTemplate::spec`]; `at` is the path of the template.
     pub fn spec_at<'p>(self, at: &'p Path<'p>) -> Path<'p> {
         if self.0.get("spec").is_null() && !self.0.get("resourceClassName").is_null() {
             *at

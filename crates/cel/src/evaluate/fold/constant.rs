@@ -9,7 +9,7 @@ use crate::evaluate::value::{Failure, Value, no_such_overload};
 use crate::outcome::CelEnv;
 use crate::tree::Literal;
 
-/// A constant of an expression.
+/// The value of an expression that the API server computes when it compiles.
 #[derive(Clone, Debug)]
 pub(super) enum Constant {
     Scalar(Value),

@@ -7,14 +7,7 @@
 use crate::evaluate::Behaviour;
 use crate::evaluate::value::{Failure, Value, panicked};
 use crate::overload::{Decl, Overload};
-
-pub(in crate::evaluate) const CREATE_LIST: u64 = 10;
-pub(in crate::evaluate) const CREATE_MAP: u64 = 30;
-pub(in crate::evaluate) const CREATE_STRUCT: u64 = 40;
-
-/// Cost of reading one character of a text.
-const TEXT_FACTOR: f64 = 0.1;
-const PATTERN_FACTOR: f64 = 0.25;
+use crate::size::{CREATE_LIST, PER_CHARACTER, PER_PATTERN_CHARACTER, scaled};
 
 type Arg = Option<Value>;
 
@@ -35,35 +28,21 @@ fn inner_size(arg: Option<&Arg>) -> u64 {
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
-    reason = "the server counts in floats and rounds up; sizes are positive"
-)]
-fn scaled(size: u64, factor: f64) -> u64 {
-    (size as f64 * factor).ceil() as u64
-}
-
-#[expect(
-    clippy::cast_precision_loss,
-    clippy::cast_possible_truncation,
     reason = "the server counts in floats; a negative factor wraps"
 )]
 fn scaled_down(size: u64, factor: f64) -> u64 {
     let product = size as f64 * factor;
-    if product < 0.0 { (product as i64).cast_unsigned() } else { saturated(product) }
-}
-
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "called with positive numbers")]
-fn saturated(product: f64) -> u64 {
-    product as u64
+    if product < 0.0 { (product as i64).cast_unsigned() } else { product as u64 }
 }
 
 fn text(arg: Option<&Arg>) -> u64 {
-    scaled(size(arg), TEXT_FACTOR)
+    scaled(size(arg), PER_CHARACTER)
 }
 
 /// Cost of matching a text with a pattern of the given size.
-fn matched(text: u64, pattern: u64) -> u64 {
-    let text = scaled(text.saturating_add(1), TEXT_FACTOR);
-    text.wrapping_mul(scaled(pattern, PATTERN_FACTOR))
+fn match_cost(text: u64, pattern: u64) -> u64 {
+    let text = scaled(text.saturating_add(1), PER_CHARACTER);
+    text.wrapping_mul(scaled(pattern, PER_PATTERN_CHARACTER))
 }
 
 pub(in crate::evaluate) fn of_equality(is_negated: bool, args: &[Arg]) -> u64 {
@@ -81,7 +60,7 @@ pub(in crate::evaluate) fn of_equality(is_negated: bool, args: &[Arg]) -> u64 {
     if is_opaque && !is_negated {
         return 1;
     }
-    scaled(inner_size(args.first()).min(inner_size(args.get(1))), TEXT_FACTOR)
+    scaled(inner_size(args.first()).min(inner_size(args.get(1))), PER_CHARACTER)
 }
 
 pub(in crate::evaluate) fn of_call(
@@ -165,7 +144,7 @@ fn self_compared(arg: Option<&Arg>) -> Result<u64, Failure> {
     };
     let is_text = matches!(list.get(0), Some(Value::String(_) | Value::Bytes(_)));
     let size = list.len() as u64;
-    let factor = if is_text { 2.0 + TEXT_FACTOR } else { 2.0 };
+    let factor = if is_text { 2.0 + PER_CHARACTER } else { 2.0 };
     Ok(scaled_down(size.saturating_mul(size), factor).saturating_add(1 + CREATE_LIST))
 }
 
@@ -185,18 +164,18 @@ fn of_kubernetes(
         "ip" if overload.is_some_and(Overload::is_member) => 1,
         "url" | "lowerAscii" | "upperAscii" | "substring" | "trim" | "cidr" | "isIP" | "isCIDR"
         | "quantity" | "isQuantity" | "semver" | "isSemver" | "ip" => text(args.first()),
-        "replace" | "split" | "ip.isCanonical" => scaled(size(args.first()).saturating_mul(2), TEXT_FACTOR),
-        "join" => scaled(result.map_or(1, Value::cost_size).saturating_mul(2), TEXT_FACTOR),
-        "find" | "findAll" => matched(size(args.first()), size(args.get(1))),
+        "replace" | "split" | "ip.isCanonical" => scaled(size(args.first()).saturating_mul(2), PER_CHARACTER),
+        "join" => scaled(result.map_or(1, Value::cost_size).saturating_mul(2), PER_CHARACTER),
+        "find" | "findAll" => match_cost(size(args.first()), size(args.get(1))),
         "containsIP" | "containsCIDR" => {
             let network = size(args.first());
-            let compared = scaled(network + network, TEXT_FACTOR);
-            let masked = if function == "containsCIDR" { scaled(network, TEXT_FACTOR) + 1 } else { 0 };
+            let compared = scaled(network + network, PER_CHARACTER);
+            let masked = if function == "containsCIDR" { scaled(network, PER_CHARACTER) + 1 } else { 0 };
             let parsed = if takes_text { text(args.get(1)) } else { 0 };
             compared + masked + parsed
         }
         "validate" => match args.first() {
-            Some(Some(Value::Format(format))) => matched(size(args.get(1)), format.pattern_size),
+            Some(Some(Value::Format(format))) => match_cost(size(args.get(1)), format.pattern_size),
             _ => return None,
         },
         "format.named"
@@ -233,8 +212,8 @@ fn of_kubernetes(
 /// Cost of reading a value completely.
 fn traversal(value: Option<&Value>) -> u64 {
     match value {
-        Some(Value::String(text)) => scaled_down(text.len() as u64, TEXT_FACTOR),
-        Some(Value::Bytes(bytes)) => scaled_down(bytes.len() as u64, TEXT_FACTOR),
+        Some(Value::String(text)) => scaled_down(text.len() as u64, PER_CHARACTER),
+        Some(Value::Bytes(bytes)) => scaled_down(bytes.len() as u64, PER_CHARACTER),
         Some(Value::List(list)) => match list.items() {
             Ok(items) => items.iter().fold(0, |sum, item| u64::saturating_add(sum, traversal(Some(item)))),
             Err(_) => u64::MAX / 2,
@@ -251,20 +230,20 @@ fn of_standard(overload: &Overload, args: &[Arg], behaviour: &Behaviour) -> u64 
     match (overload.name, overload.params) {
         ("startsWith" | "endsWith", _) => {
             let read = if behaviour.affix_costs_its_own_size { second } else { first };
-            scaled(read, TEXT_FACTOR)
+            scaled(read, PER_CHARACTER)
         }
         ("bytes", [Decl::Str]) | ("string", [Decl::Bytes]) | ("strings.quote" | "format", _) => {
-            scaled(first, TEXT_FACTOR)
+            scaled(first, PER_CHARACTER)
         }
         ("@in", [_, Decl::List(_)]) => second,
         ("_<_" | "_<=_" | "_>_" | "_>=_", [Decl::Str | Decl::Bytes, _]) => {
-            scaled(first.min(second), TEXT_FACTOR)
+            scaled(first.min(second), PER_CHARACTER)
         }
-        ("_+_", [Decl::Str | Decl::Bytes, _]) => scaled(first.saturating_add(second), TEXT_FACTOR),
+        ("_+_", [Decl::Str | Decl::Bytes, _]) => scaled(first.saturating_add(second), PER_CHARACTER),
         ("matches", _) if overload.is_member() || behaviour.env.matches_function_has_cost => {
-            matched(first, second)
+            match_cost(first, second)
         }
-        ("contains", _) => scaled(first, TEXT_FACTOR).wrapping_mul(scaled(second, TEXT_FACTOR)),
+        ("contains", _) => scaled(first, PER_CHARACTER).wrapping_mul(scaled(second, PER_CHARACTER)),
         _ => 1,
     }
 }

@@ -34,21 +34,25 @@ static FORMATS: [NamedFormat; 13] = [
     format("dns1123Subdomain", "DNS1123Subdomain", 60, dns_subdomain),
     format("dns1035Label", "DNS1035Label", 30, dns_1035_label),
     format("qualifiedName", "QualifiedName", 60, qualified_name),
-    format("dns1123LabelPrefix", "DNS1123LabelPrefix", 30, |text, out| dns_label(&unfinished(text), out)),
+    format("dns1123LabelPrefix", "DNS1123LabelPrefix", 30, |text, out| {
+        dns_label(&without_final_dash(text), out)
+    }),
     format("dns1123SubdomainPrefix", "DNS1123SubdomainPrefix", 60, |text, out| {
-        dns_subdomain(&unfinished(text), out)
+        dns_subdomain(&without_final_dash(text), out)
     }),
     format("dns1035LabelPrefix", "DNS1035LabelPrefix", 30, |text, out| {
-        dns_1035_label(&unfinished(text), out)
+        dns_1035_label(&without_final_dash(text), out)
     }),
     format("labelValue", "LabelValue", 40, |text, out| {
         names::label_value(text, Unit::Bytes, &mut |problem| out.push(problem.into_owned()))
     }),
     format("uri", "URI", 1103, |text, out| out.extend(urlparse::parse_request(text).err())),
-    format("uuid", "uuid", 70, |text, out| test(is_uuid(text), "does not match the UUID format", out)),
-    format("byte", "byte", 84, |text, out| test(is_base64(text), "invalid base64", out)),
-    format("date", "date", 71, |text, out| test(is_date(text), "invalid date", out)),
-    format("datetime", "datetime", 71, |text, out| test(is_datetime(text), "invalid datetime", out)),
+    format("uuid", "uuid", 70, |text, out| {
+        report_unless(is_uuid(text), "does not match the UUID format", out)
+    }),
+    format("byte", "byte", 84, |text, out| report_unless(is_base64(text), "invalid base64", out)),
+    format("date", "date", 71, |text, out| report_unless(is_date(text), "invalid date", out)),
+    format("datetime", "datetime", 71, |text, out| report_unless(is_datetime(text), "invalid datetime", out)),
 ];
 
 pub(super) fn call(name: &str, args: &[Value]) -> Option<Evaluated> {
@@ -75,12 +79,12 @@ fn validate(format: &NamedFormat, text: &str) -> Value {
     }
 }
 
-fn test(is_valid: bool, problem: &str, out: &mut Vec<String>) {
+fn report_unless(is_valid: bool, problem: &str, out: &mut Vec<String>) {
     out.extend((!is_valid).then(|| problem.to_owned()));
 }
 
 /// The text for a name prefix, to which more is appended, so that it may end with a dash.
-fn unfinished(text: &str) -> Cow<'_, str> {
+fn without_final_dash(text: &str) -> Cow<'_, str> {
     match text.strip_suffix('-') {
         // Upstream drops the character before the dash as well.
         Some(front) if !front.is_empty() => {
@@ -111,7 +115,7 @@ fn dns_1035_label(text: &str, out: &mut Vec<String>) {
     let problem = "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic \
          character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is \
          '[a-z]([-a-z0-9]*[a-z0-9])?')";
-    test(is_label, problem, out);
+    report_unless(is_label, problem, out);
 }
 
 fn qualified_name(text: &str, out: &mut Vec<String>) {
@@ -164,7 +168,7 @@ fn is_datetime(text: &str) -> bool {
     is_zone_after_fraction(rest) && [*h1, *h2] <= *b"23" && [*m1, *m2] <= *b"59" && [*s1, *s2] <= *b"59"
 }
 
-/// `(.[0-9]+)?(z|([+-][0-9]{2}:[0-9]{2}))`; the dot is any character.
+/// True if the text matches `(.[0-9]+)?(z|([+-][0-9]{2}:[0-9]{2}))`; the dot is any character.
 fn is_zone_after_fraction(rest: &str) -> bool {
     let is_zone = |zone: &str| match zone.as_bytes() {
         [b'z'] => true,

@@ -181,7 +181,7 @@ fn inner_text(value: &Value) -> Result<String, Failure> {
     })
 }
 
-/// The shortest digits that give the number back, and the power of ten before the first of them.
+/// Returns the shortest digits that represent the number exactly, and the power of ten before the first of them.
 fn digits(value: f64) -> (Vec<u8>, i32) {
     let scientific = format!("{:e}", value.abs());
     let (mantissa, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));

@@ -208,7 +208,7 @@ fn includes(list: &List, item: &Value, context: &Context<'_>) -> Evaluated {
     Ok(Value::Bool(false))
 }
 
-/// The functions of `sets`.
+/// Implements `sets.contains`, `sets.equivalent` and `sets.intersects`.
 fn sets(name: &str, a: &List, b: &List, context: &Context<'_>) -> Result<bool, Failure> {
     let (a, b) = (a.items()?, b.items()?);
     match name {

@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use tollgate_formats::gofmt::quote;
 
-/// An address, and the zone it was written with.
+/// Parses an IP address, and the zone that it was written with.
 pub(super) fn address(text: &str) -> Result<(IpAddr, Option<&str>), String> {
     match text.bytes().find(|byte| matches!(byte, b'.' | b':' | b'%')) {
         Some(b'.') => fields(text, text).map(|octets| (IpAddr::V4(Ipv4Addr::from(octets)), None)),
@@ -111,7 +111,7 @@ fn version_6(whole: &str) -> Result<(IpAddr, Option<&str>), String> {
     Ok((IpAddr::V6(Ipv6Addr::from(octets)), zone))
 }
 
-/// The bytes that are written out, and after how many of them the ellipsis stands.
+/// Parses the groups of an IPv6 address. Returns their bytes, and the number of bytes before the ellipsis (`::`).
 fn groups(whole: &str, text: &str) -> Result<(Vec<u8>, Option<usize>), String> {
     let mut octets = Vec::with_capacity(16);
     let (mut rest, mut ellipsis) = match text.strip_prefix("::") {

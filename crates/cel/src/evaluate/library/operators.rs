@@ -23,7 +23,7 @@ pub(super) fn call(name: &str, args: &[Value], context: &Context<'_>) -> Option<
         ("_>_", [left, right]) => compare::order(left, right).map(|order| Value::Bool(order.is_gt())),
         ("_>=_", [left, right]) => compare::order(left, right).map(|order| Value::Bool(order.is_ge())),
         ("@in", [element, Value::List(list)]) => is_in(element, list, context),
-        ("@in", [key, Value::Map(map)]) => map.own(key).map(|found| Value::Bool(found.is_some())),
+        ("@in", [key, Value::Map(map)]) => map.own_value(key).map(|found| Value::Bool(found.is_some())),
         ("size", [value]) => Ok(Value::Int(i64::try_from(value.cost_size()).unwrap_or(i64::MAX))),
         _ => return None,
     })

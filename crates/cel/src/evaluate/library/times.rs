@@ -115,7 +115,7 @@ const ZONE_AREAS: [&str; 18] = [
     "right",
 ];
 
-/// The names of zones without an area.
+/// The IANA time zones whose names have no area, such as `Europe/`, in front.
 const ZONES_WITHOUT_AREA: [&str; 45] = [
     "CET",
     "CST6CDT",

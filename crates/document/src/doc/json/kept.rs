@@ -48,7 +48,7 @@ const IDENTITY: Keep = Keep::Fields(&[(
 
 /// An object that was read from a part of a text.
 #[derive(Debug)]
-pub struct Part<'a> {
+pub struct KeptPart<'a> {
     pub doc: Doc<'a>,
     /// False if the object has more keys and values than were allowed: then `doc` has only its name, namespace and
     /// version.
@@ -101,7 +101,7 @@ impl<'a> Envelope<'a> {
         }
     }
 
-    /// The object without the member: what [`Envelope::open`] has read.
+    /// Returns the object without the member that is read apart.
     pub fn rest(&self) -> Value<'_> {
         self.rest.root()
     }
@@ -114,7 +114,7 @@ impl<'a> Envelope<'a> {
 
     /// Reads the parts of the member that `keep` names. If they have more than `most` keys and values, only its name is
     /// read. An absent member gives an empty document.
-    pub fn value(&self, keep: &Keep, most: usize) -> Result<Part<'a>, SyntaxError> {
+    pub fn value(&self, keep: &Keep, most: usize) -> Result<KeptPart<'a>, SyntaxError> {
         let mut reader = Reader::of(self.source);
         match self.member {
             Some(at) => reader.at = at,
@@ -124,27 +124,27 @@ impl<'a> Envelope<'a> {
     }
 
     /// Reads the items of the member one by one, as [`Envelope::value`] does the member; none if it is not a list.
-    pub fn items<'k>(&self, keep: &'k Keep, most: usize) -> Parts<'a, 'k> {
+    pub fn items<'k>(&self, keep: &'k Keep, most: usize) -> KeptParts<'a, 'k> {
         let mut reader = Reader::of(self.source);
         reader.at = match self.member {
             Some(at) if self.source.as_bytes().get(at) == Some(&b'[') => at + 1,
             _ => self.source.len(),
         };
-        Parts { reader, keep, most }
+        KeptParts { reader, keep, most }
     }
 }
 
-/// Iterator over the items of a list; it ends after an error.
-pub struct Parts<'a, 'k> {
+/// Iterates over the objects in the content of an envelope; ends after an error.
+pub struct KeptParts<'a, 'k> {
     reader: Reader<'a>,
     keep: &'k Keep,
     most: usize,
 }
 
-impl<'a> Iterator for Parts<'a, '_> {
-    type Item = Result<Part<'a>, SyntaxError>;
+impl<'a> Iterator for KeptParts<'a, '_> {
+    type Item = Result<KeptPart<'a>, SyntaxError>;
 
-    fn next(&mut self) -> Option<Result<Part<'a>, SyntaxError>> {
+    fn next(&mut self) -> Option<Result<KeptPart<'a>, SyntaxError>> {
         let reader = &mut self.reader;
         reader.skip_space();
         if matches!(reader.peek(), None | Some(b']')) {
@@ -169,19 +169,19 @@ type ReadMember<'r, 'a, 'o> =
 impl<'a> Reader<'a> {
     /// Reads the parts that `keep` names of the value that begins here, or only its name if they have more than `most`
     /// keys and values. At the end of the text, the document is empty.
-    fn read_part(&mut self, keep: &Keep, most: usize) -> Result<Part<'a>, SyntaxError> {
+    fn read_part(&mut self, keep: &Keep, most: usize) -> Result<KeptPart<'a>, SyntaxError> {
         let start = self.at;
         self.most = most;
         let mut out = Builder::with_capacity(self.source, Syntax::Json, 64).with_repeat_copying();
         let read = if self.peek().is_some() { self.read_kept(&mut out, keep) } else { Ok(()) };
         match read {
-            Ok(()) => Ok(Part { doc: out.finish_verbatim(), is_whole: true }),
+            Ok(()) => Ok(KeptPart { doc: out.finish_verbatim(), is_whole: true }),
             Err(fault) if fault.is_too_dense => {
                 drop(out);
                 (self.at, self.most, self.base) = (start, usize::MAX, 0);
                 let mut out = Builder::with_capacity(self.source, Syntax::Json, 16);
                 self.read_kept(&mut out, &IDENTITY).map_err(|fault| *fault)?;
-                Ok(Part { doc: out.finish(), is_whole: false })
+                Ok(KeptPart { doc: out.finish(), is_whole: false })
             }
             Err(fault) => Err(*fault),
         }
@@ -224,19 +224,19 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Reads a member whose key begins here, or skips it if nothing of it is kept.
+    /// Reads the member whose key begins at the current position, or skips it if nothing of it is kept.
     fn read_kept_member(&mut self, out: &mut Builder<'_>, keep: &Keep) -> Result<(), Fault> {
         if matches!(keep, Keep::Nothing) {
             self.skip_key()?;
             return self.skip_value();
         }
-        if !self.read_short_key(out) && !self.read_long_key(out) {
+        if !self.read_plain_key(out) {
             self.read_any_key(out)?;
         }
         self.read_kept(out, keep)
     }
 
-    /// Reads an opening bracket.
+    /// Reads the opening bracket at the current position.
     fn open_container(&mut self, out: &mut Builder<'_>, kind: ValueKind) {
         out.open(kind, span(self.at, self.at + 1));
         self.at += 1;
@@ -310,7 +310,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Moves past a string, whose opening quote is here.
+    /// Moves past the string whose opening quote is at the current position.
     fn skip_string(&mut self) -> Result<(), Fault> {
         self.at = self.plain_end();
         loop {
@@ -329,7 +329,7 @@ impl<'a> Reader<'a> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Envelope, Keep, Part};
+    use super::{Envelope, Keep, KeptPart};
 
     const KEEP: Keep = Keep::Fields(&[
         ("metadata", Keep::AllBut(&[("managedFields", Keep::Nothing), ("labels", Keep::Nothing)])),
@@ -339,7 +339,7 @@ mod tests {
         ),
     ]);
 
-    fn json(part: &Part<'_>) -> (String, bool) {
+    fn json(part: &KeptPart<'_>) -> (String, bool) {
         (part.doc.root().to_json(), part.is_whole)
     }
 

@@ -4,17 +4,17 @@
 //! and all.
 
 use super::{Fault, Reader, span};
-use crate::doc::{Builder, ValueKind, name};
+use crate::doc::{Builder, ValueKind};
 
 impl Reader<'_> {
-    /// Reads the string whose opening quote is here.
+    /// Reads the string whose opening quote is at the current position.
     #[expect(clippy::inline_always, reason = "half of a document; its other caller is cold")]
     #[inline(always)]
     pub(super) fn read_string(&mut self, out: &mut Builder<'_>) -> Result<(), Fault> {
         let (start, end) = (self.at, self.plain_end());
         if self.bytes.get(end) == Some(&b'"') {
             self.at = end + 1;
-            out.quoted(ValueKind::String, span(start, end + 1));
+            out.write_quoted(ValueKind::String, span(start, end + 1));
             return Ok(());
         }
         self.read_escaped_string(out, end)
@@ -63,7 +63,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Appends the text from `from` up to here to `escaped`.
+    /// Appends the source text between `from` and the current position to `escaped`.
     fn push_plain(&mut self, from: usize) {
         // Both ends are ASCII bytes, so this is always there.
         self.escaped.push_str(self.source.get(from..self.at).unwrap_or_default());
@@ -109,7 +109,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Reads four hexadecimal digits.
+    /// Reads the four hexadecimal digits of a `\u` escape.
     fn read_hex4(&mut self) -> Result<u32, Fault> {
         let mut unit = 0;
         for _ in 0..4 {
@@ -127,73 +127,9 @@ impl Reader<'_> {
 /// Number of bytes before the first quote, backslash or control character.
 #[inline]
 fn plain_length(bytes: &[u8]) -> usize {
-    // Most strings are short: sixteen bytes are looked at together before a longer search is worth its preparation.
-    let (blocks, _) = bytes.as_chunks::<16>();
-    for (index, block) in blocks.iter().take(4).enumerate() {
-        let (first, second) = block.split_at(8);
-        let found = [first, second].map(|word| word.first_chunk().map_or(0, |word| string_end_bits(*word)));
-        if found != [0, 0] {
-            // Chosen without a branch: how long a string is nobody can guess.
-            let (skipped, found) = if found[0] == 0 { (8, found[1]) } else { (0, found[0]) };
-            return index * 16 + skipped + found.trailing_zeros() as usize / 8;
-        }
-    }
-    long_plain_length(bytes)
-}
-
-/// The number of bytes before the first quote, backslash or control character, and these bytes as [`name::Letters`].
-/// `None` if there are more than [`name::LONGEST`] of them.
-#[inline]
-pub(super) fn short_plain(ahead: &[u8; name::LONGEST + 2]) -> Option<(usize, name::Letters)> {
-    let (first, rest) = ahead.split_first_chunk::<8>()?;
-    let (second, after) = rest.split_first_chunk::<8>()?;
-    let (low, high) = (u64::from_le_bytes(*first), u64::from_le_bytes(*second));
-    // The bytes below the lowest high bit that is set.
-    let before = |found: u64| (found & found.wrapping_neg()).wrapping_sub(1) >> 7;
-    let found = [string_end_bits(*first), string_end_bits(*second)];
-    if found == [0, 0] {
-        return (after.first() == Some(&b'"')).then_some((name::LONGEST, [low, high]));
-    }
-    // Chosen without a branch: how long a key is nobody can guess.
-    let is_short = found[0] != 0;
-    let (skipped, word, found) = if is_short { (0, low, found[0]) } else { (8, high, found[1]) };
-    let word = word & before(found);
-    let letters = if is_short { [word, 0] } else { [low, word] };
-    Some((skipped + found.trailing_zeros() as usize / 8, letters))
-}
-
-/// Sets the high bit of each byte that is a quote, a backslash or a control character. Only the lowest set
-/// bit is reliable.
-#[inline]
-fn string_end_bits(bytes: [u8; 8]) -> u64 {
-    const ONES: u64 = 0x0101_0101_0101_0101;
-    const HIGH: u64 = ONES << 7;
-    let word = u64::from_le_bytes(bytes);
-    // A byte of the word is zero if and only if its high bit is set in the result, but for borrows from below.
-    let zero_byte = |word: u64| word.wrapping_sub(ONES) & !word;
-    let quote = zero_byte(word ^ (ONES * u64::from(b'"')));
-    let backslash = zero_byte(word ^ (ONES * u64::from(b'\\')));
-    let control = word.wrapping_sub(ONES * 0x20) & !word;
-    (quote | backslash | control) & HIGH
-}
-
-/// [`plain_length`] for long strings.
-#[inline(never)]
-fn long_plain_length(bytes: &[u8]) -> usize {
     let end = memchr::memchr2(b'"', b'\\', bytes).unwrap_or(bytes.len());
     let plain = bytes.get(..end).unwrap_or_default();
-    if has_controls(plain) { plain.iter().position(|byte| *byte < 0x20).unwrap_or(end) } else { end }
-}
-
-/// True if one of the bytes is a control character.
-fn has_controls(bytes: &[u8]) -> bool {
-    // The smallest byte in each of sixteen columns: compilers find the machine's instruction for it.
-    let (rows, rest) = bytes.as_chunks::<16>();
-    let mut smallest = [u8::MAX; 16];
-    for row in rows {
-        for (smallest, byte) in smallest.iter_mut().zip(row) {
-            *smallest = (*smallest).min(*byte);
-        }
-    }
-    smallest.iter().chain(rest).any(|byte| *byte < 0x20)
+    // Without a branch for each byte, so that compilers find the machine's instruction for sixteen of them.
+    let smallest = plain.iter().fold(u8::MAX, |smallest, byte| smallest.min(*byte));
+    if smallest < 0x20 { plain.iter().position(|byte| *byte < 0x20).unwrap_or(end) } else { end }
 }

@@ -40,7 +40,7 @@ impl<'d> Editor<'d> {
             return None;
         }
         if !self.is_flow(list) {
-            let dash = self.dash(item).filter(|dash| self.begins_line(*dash))?;
+            let dash = self.dash_position(item).filter(|dash| self.begins_line(*dash))?;
             let is_own: bool = item.kind() == ValueKind::Object && !self.is_shared(item);
             return is_own.then(|| vec![(dash..dash + 1, " ".to_owned())]);
         }

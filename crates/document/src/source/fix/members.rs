@@ -22,12 +22,12 @@ impl<'d> Editor<'d> {
         }
         match target.key {
             Some(_) => self.remove_lines(part, target.value),
-            None => self.remove_lines(self.dash(target.value)?..part.end, target.value),
+            None => self.remove_lines(self.dash_position(target.value)?..part.end, target.value),
         }
     }
 
     /// The byte of the dash of an item of a block sequence; `None` if no dash is before it.
-    pub(super) fn dash(&self, item: Value<'_>) -> Option<usize> {
+    pub(super) fn dash_position(&self, item: Value<'_>) -> Option<usize> {
         let before = self.text(0..Self::bytes(item).start).trim_end_matches(' ');
         before.ends_with('-').then(|| before.len() - 1)
     }

@@ -42,7 +42,7 @@ pub struct PatchPrecedence<'d> {
     pub is_conditional: bool,
 }
 
-/// A taint and its origin.
+/// A taint of a device, and whether the driver or a patch sets it.
 #[derive(Clone, Copy, Debug)]
 pub struct SourcedTaint<'d> {
     pub taint: Taint<'d>,
@@ -212,14 +212,14 @@ impl<'d> PatchedDevice<'d> {
 }
 
 impl TaintOrigin<'_> {
-    /// True if it is a patch whose filter has a class, and the state has no classes.
+    /// True if the taint comes from a patch whose filter has a class, and the state has no classes.
     fn is_conditional(self) -> bool {
         matches!(self, TaintOrigin::Patch(layer) if layer.is_conditional)
     }
 }
 
 impl SourcedTaint<'_> {
-    /// The patch that it comes from, if one adds it.
+    /// Returns the ResourceSlicePatch that adds the taint; `None` if the driver does.
     pub(in crate::impact) fn patch(&self) -> Option<TaintPatch> {
         match self.source {
             TaintOrigin::Driver => None,

@@ -14,15 +14,15 @@ use tollgate_api::view::{
 use tollgate_document::doc::Value;
 use tollgate_formats::gotime::{self, Timestamp};
 
-/// `taintReplacementTimeSeconds` where the cluster does not set it.
+/// Value of `taintReplacementTimeSeconds` if the FoundationDBCluster does not set it.
 const DEFAULT_REPLACEMENT_SECONDS: i64 = 1800;
-/// `maxConcurrentReplacements` where the cluster does not set it.
+/// Value of `maxConcurrentReplacements` if the FoundationDBCluster does not set it.
 const DEFAULT_CONCURRENT: i64 = 1;
 /// Labels that name a pod's cluster and process group unless `spec.labels` sets others.
 const CLUSTER_LABEL: &str = "foundationdb.org/fdb-cluster-name";
 const GROUP_LABELS: [&str; 2] = ["foundationdb.org/fdb-process-group-id", "fdb-instance-id"];
 
-/// The input of [`forecast_replacements`].
+/// The FoundationDBCluster, nodes and pods from which [`forecast_replacements`] computes replacements.
 #[derive(Clone, Copy, Debug)]
 pub struct ReplacementInput<'a, 'd> {
     pub cluster: FoundationDbCluster<'d>,
@@ -82,7 +82,7 @@ pub struct ProcessGroup<'d> {
     pub waits: bool,
 }
 
-/// The expected replacements.
+/// The process groups of a FoundationDBCluster that are on tainted nodes, and when the operator replaces them.
 #[derive(Clone, Debug, Default)]
 pub struct Forecast<'d> {
     /// Process groups on tainted nodes, in the order in which they are replaced.

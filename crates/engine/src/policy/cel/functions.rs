@@ -28,15 +28,15 @@ pub(super) const CHARGE_ITERATION: &str = "__tick";
 /// Internal function that charges a number of steps and the cost of copying its second argument, and returns
 /// that argument.
 pub(super) const CHARGE_ITEM: &str = "__turn";
-/// Charges for an operand by its size and returns it.
+/// Internal function that charges for an operand by its size and returns it.
 pub(super) const CHARGE_OPERAND: &str = "__operand";
-/// Charges for formatting an operand with everything in it, and returns it.
+/// Internal function that charges for formatting an operand with everything in it, and returns it.
 pub(super) const CHARGE_DEEP: &str = "__whole";
 /// Internal function that converts a list or map of the interpreter into one that is shared instead of
 /// copied.
 pub(super) const SHARE: &str = "__share";
 
-/// Returns a value that can have fields as it is, and an empty map for every other value.
+/// Internal function that returns a value that can have fields as it is, and an empty map for every other value.
 pub(super) const FIELDS: &str = "__fields";
 
 /// Nesting of values that are compared or formatted, so that no recursion can overflow the stack.
@@ -62,7 +62,8 @@ pub(super) const OPERATORS: &[(&str, &str, Function)] = &[
     }),
 ];
 
-type CelResult<'b, 'v> = Result<CowVal<'b, 'v>, ExecutionError>;
+/// The result of a CEL function.
+pub(super) type CelResult<'b, 'v> = Result<CowVal<'b, 'v>, ExecutionError>;
 
 /// The CEL environment with all functions.
 pub(super) fn env() -> Env {
@@ -73,10 +74,10 @@ pub(super) fn env() -> Env {
         env.add_overload(CHARGE_ITERATION, CHARGE_ITERATION, vec![INT_TYPE], charge_iteration),
         env.add_overload(CHARGE_ITEM, CHARGE_ITEM, vec![INT_TYPE, DYN_TYPE], charge_item),
         env.add_overload(CHARGE_OPERAND, CHARGE_OPERAND, vec![DYN_TYPE], charge_operand),
-        library::add(&mut env),
+        library::declare_functions(&mut env),
         env.add_overload(CHARGE_DEEP, CHARGE_DEEP, vec![DYN_TYPE], charge_deep),
-        env.add_overload(SHARE, SHARE, vec![DYN_TYPE], share),
-        env.add_overload(FIELDS, FIELDS, vec![DYN_TYPE], fields),
+        env.add_overload(SHARE, SHARE, vec![DYN_TYPE], shared_container),
+        env.add_overload(FIELDS, FIELDS, vec![DYN_TYPE], value_with_fields),
     ];
     debug_assert!(added.iter().all(Result::is_ok));
     for (_, ours, function) in OPERATORS {
@@ -86,8 +87,13 @@ pub(super) fn env() -> Env {
     env
 }
 
-pub(super) fn budget_exhausted() -> ExecutionError {
+fn budget_exhausted() -> ExecutionError {
     ExecutionError::function_error("", "exceeds the step limit")
+}
+
+/// Charges steps; an error if there are not enough left.
+pub(super) fn charge_steps(count: u64) -> Result<(), ExecutionError> {
+    if charge(count) { Ok(()) } else { Err(budget_exhausted()) }
 }
 
 fn number(value: Option<&CowVal<'_, '_>>) -> u64 {
@@ -95,7 +101,7 @@ fn number(value: Option<&CowVal<'_, '_>>) -> u64 {
     number.and_then(|number| u64::try_from(number).ok()).unwrap_or(1)
 }
 
-fn boolean<'b, 'v>(value: bool) -> CowVal<'b, 'v> {
+pub(super) fn boolean<'b, 'v>(value: bool) -> CowVal<'b, 'v> {
     CowVal::owned(CelBool::from(value))
 }
 
@@ -142,27 +148,28 @@ fn charge_nested(value: &(dyn Val + '_), depth: u64) -> bool {
     true
 }
 
-fn share<'b, 'v>(mut arguments: Vec<CowVal<'b, 'v>>) -> CelResult<'b, 'v> {
+/// Implements `__share`: converts a list or map of the interpreter into one whose copies share it.
+fn shared_container<'b, 'v>(mut arguments: Vec<CowVal<'b, 'v>>) -> CelResult<'b, 'v> {
     let value = arguments.pop().ok_or_else(budget_exhausted)?;
     if !matches!(value.as_builtin(), BuiltinRef::List(_) | BuiltinRef::Map(_)) {
         return Ok(value);
     }
     match value.into_owned().into_builtin() {
-        Some(Builtin::List(list)) => Ok(CowVal::owned(List::made(list))),
-        Some(Builtin::Map(map)) => Ok(CowVal::owned(Map::made(map))),
+        Some(Builtin::List(list)) => Ok(CowVal::owned(List::computed(list))),
+        Some(Builtin::Map(map)) => Ok(CowVal::owned(Map::computed(map))),
         _ => Err(budget_exhausted()),
     }
 }
 
-/// In an API server, null and texts have no fields, which is not an error: `has(oldObject.spec)` is false for a new
-/// object. The fields of a list are one.
-fn fields<'b, 'v>(mut arguments: Vec<CowVal<'b, 'v>>) -> CelResult<'b, 'v> {
+/// Implements `__fields`. In an API server, null and strings have no fields, which is not an error:
+/// `has(oldObject.spec)` is false for a new object. A list is an error.
+fn value_with_fields<'b, 'v>(mut arguments: Vec<CowVal<'b, 'v>>) -> CelResult<'b, 'v> {
     let value = arguments.pop().ok_or_else(budget_exhausted)?;
     if value.get_type().kind() == Kind::List {
         return Err(ExecutionError::function_error("has", "a list has no fields"));
     }
     let has_fields = value.as_indexer().is_some() || value.downcast_ref::<CelOptional<'_>>().is_some();
-    Ok(if has_fields { value } else { CowVal::owned(Map::made(CelMap::default())) })
+    Ok(if has_fields { value } else { CowVal::owned(Map::computed(CelMap::default())) })
 }
 
 /// The cost of reading a value once.
@@ -209,23 +216,23 @@ fn equal_operands(arguments: &[CowVal<'_, '_>]) -> Result<bool, ExecutionError> 
     }
 }
 
-/// Both operands of a binary operator, charged for.
+/// Returns both operands of a binary operator, after charging for their sizes.
 fn operands<'a, 'b, 'v>(
     operator: &str,
     arguments: &'a [CowVal<'b, 'v>],
 ) -> Result<(&'a (dyn Val + 'v), &'a (dyn Val + 'v)), ExecutionError> {
-    match arguments {
-        [left, right] if charge(value_size(left.as_ref()) + value_size(right.as_ref())) => {
-            Ok((left.as_ref(), right.as_ref()))
-        }
-        [_, _] => Err(budget_exhausted()),
-        _ => Err(ExecutionError::no_such_overload(operator, Vec::new())),
-    }
+    let [left, right] = arguments else { return Err(no_such_overload(operator, [])) };
+    charge_steps(value_size(left.as_ref()) + value_size(right.as_ref()))?;
+    Ok((left.as_ref(), right.as_ref()))
 }
 
-fn no_such_overload_error(operator: &str, left: &(dyn Val + '_), right: &(dyn Val + '_)) -> ExecutionError {
-    let types = [left, right].map(|value| value.get_type().name().to_owned());
-    ExecutionError::no_such_overload(operator, types.into())
+/// The error for arguments of types that a function does not take.
+pub(super) fn no_such_overload<'a>(
+    function: &str,
+    arguments: impl IntoIterator<Item = &'a (dyn Val + 'a)>,
+) -> ExecutionError {
+    let types = arguments.into_iter().map(|argument| argument.get_type().name().to_owned());
+    ExecutionError::no_such_overload(function, types.collect())
 }
 
 /// An operator that the left operand has. Its error has a copy of both operands, so they are charged for.
@@ -233,7 +240,7 @@ macro_rules! arithmetic {
     ($name:ident, $operator:expr, $capability:ident, $apply:ident) => {
         fn $name<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> CelResult<'b, 'v> {
             let (left, right) = operands($operator, &arguments)?;
-            let able = left.$capability().ok_or_else(|| no_such_overload_error($operator, left, right))?;
+            let able = left.$capability().ok_or_else(|| no_such_overload($operator, [left, right]))?;
             Ok(CowVal::Owned(able.$apply(right)?.into_owned()))
         }
     };
@@ -248,24 +255,29 @@ arithmetic!(modulo, operators::MODULO, as_modder, modulo);
 fn is_in<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> CelResult<'b, 'v> {
     let [item, container] = arguments.as_slice() else { return Err(budget_exhausted()) };
     let (item, container) = (item.as_ref(), container.as_ref());
-    if !charge(1 + value_size(item)) {
-        return Err(budget_exhausted());
-    }
-    let found =
-        container.as_container().ok_or_else(|| no_such_overload_error(operators::IN, item, container))?;
+    charge_steps(1 + value_size(item))?;
+    let found = container.as_container().ok_or_else(|| no_such_overload(operators::IN, [item, container]))?;
     found.contains(item).map(boolean)
 }
 
+/// Implements `<`, `<=`, `>` and `>=`; `holds` decides which orders make the operator true.
 fn ordered<'b, 'v>(
     operator: &str,
     arguments: &[CowVal<'_, '_>],
     holds: fn(Ordering) -> bool,
 ) -> CelResult<'b, 'v> {
     let (left, right) = operands(operator, arguments)?;
-    let comparer = left.as_comparer().ok_or_else(|| no_such_overload_error(operator, left, right))?;
-    let ordering =
-        comparer.compare(right).map_err(|_uncomparable| no_such_overload_error(operator, left, right))?;
-    Ok(boolean(holds(ordering)))
+    Ok(boolean(holds(compare(operator, left, right)?)))
+}
+
+/// The order of two values. The error says that the function does not take values of these types.
+pub(super) fn compare(
+    function: &str,
+    left: &(dyn Val + '_),
+    right: &(dyn Val + '_),
+) -> Result<Ordering, ExecutionError> {
+    let comparer = left.as_comparer().ok_or_else(|| no_such_overload(function, [left, right]))?;
+    comparer.compare(right).map_err(|_uncomparable| no_such_overload(function, [left, right]))
 }
 
 /// Equality of values of any implementation. Charges for each compared value.

@@ -14,15 +14,11 @@ pub(super) mod strings;
 #[cfg(test)]
 mod tests;
 
-use ::cel::common::types::{CelBool, CelInt, CelString};
+use ::cel::common::types::{CelInt, CelString};
 use ::cel::common::value::{CowVal, FromVal, Val};
 use ::cel::{DeclarationError, Env, ExecutionError};
 
-use super::functions::budget_exhausted;
-use super::meter::charge;
-
-/// The result of a CEL function.
-pub(super) type CelResult<'b, 'v> = Result<CowVal<'b, 'v>, ExecutionError>;
+use super::functions::{CelResult, boolean, charge_steps};
 
 /// The cost of creating or comparing one value.
 const VALUE_COST: u64 = 4;
@@ -41,16 +37,12 @@ pub(super) fn check_literal(function: &str, text: &str) -> Result<(), String> {
     }
 }
 
-/// Declares all functions.
-pub(super) fn add(env: &mut Env) -> Result<(), DeclarationError> {
-    kubernetes::add(env)?;
-    lists::add(env)?;
-    patterns::add(env)?;
-    strings::add(env)
-}
-
-fn charge_steps(count: u64) -> Result<(), ExecutionError> {
-    if charge(count) { Ok(()) } else { Err(budget_exhausted()) }
+/// Declares all library functions that policies can use.
+pub(super) fn declare_functions(env: &mut Env) -> Result<(), DeclarationError> {
+    kubernetes::declare_functions(env)?;
+    lists::declare_functions(env)?;
+    patterns::declare_functions(env)?;
+    strings::declare_functions(env)
 }
 
 /// An argument of a type that its overload was declared with.
@@ -75,10 +67,6 @@ fn text<'a>(arguments: &'a [CowVal<'_, '_>], index: usize) -> Result<&'a str, Ex
 
 fn function_error(function: &str, reason: impl Into<String>) -> ExecutionError {
     ExecutionError::function_error(function, reason.into())
-}
-
-fn boolean<'b, 'v>(value: bool) -> CowVal<'b, 'v> {
-    CowVal::owned(CelBool::from(value))
 }
 
 fn integer<'b, 'v>(value: i64) -> CowVal<'b, 'v> {

@@ -2,7 +2,8 @@
 //!
 //! Functions of the interpreter are plain pointers, so the counter is thread-local: one evaluation at a time.
 //!
-//! Invariant: an evaluation that was stopped stays so until the next [`start`], whatever the expression does.
+//! Invariant: an evaluation that was stopped stays so until the next [`start_evaluation`], whatever the expression
+//! does.
 
 use std::cell::Cell;
 
@@ -11,26 +12,26 @@ pub(super) const MAX_EVALUATION_STEPS: u64 = 100_000;
 /// Steps of all evaluations of one request: at most 50 milliseconds.
 pub(super) const MAX_REQUEST_STEPS: u64 = 200_000;
 
-/// Why an evaluation was stopped without a result.
+/// The limit because of which an evaluation was stopped without a result.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Stop {
+enum StopReason {
     Steps,
     Depth,
 }
 
 thread_local! {
     static STEPS_LEFT: Cell<u64> = const { Cell::new(0) };
-    static STOPPED: Cell<Option<Stop>> = const { Cell::new(None) };
+    static STOPPED: Cell<Option<StopReason>> = const { Cell::new(None) };
 }
 
 /// Starts an evaluation with this number of steps.
-pub(super) fn start(steps: u64) {
+pub(super) fn start_evaluation(steps: u64) {
     STEPS_LEFT.set(steps);
     STOPPED.set(None);
 }
 
 /// Remaining steps; 0 once the evaluation is stopped.
-pub(super) fn left() -> u64 {
+pub(super) fn steps_left() -> u64 {
     if STOPPED.get().is_some() { 0 } else { STEPS_LEFT.get() }
 }
 
@@ -42,20 +43,20 @@ pub(super) fn charge(steps: u64) -> bool {
     let left = STEPS_LEFT.get().checked_sub(steps);
     STEPS_LEFT.set(left.unwrap_or_default());
     if left.is_none() {
-        STOPPED.set(Some(Stop::Steps));
+        STOPPED.set(Some(StopReason::Steps));
     }
     left.is_some()
 }
 
 /// Stops the evaluation: a value is nested too deep to be compared or formatted.
 pub(super) fn refuse_depth() {
-    STOPPED.set(STOPPED.get().or(Some(Stop::Depth)));
+    STOPPED.set(STOPPED.get().or(Some(StopReason::Depth)));
 }
 
 /// The reason why the evaluation was stopped, if it was.
-pub(super) fn stopped() -> Option<&'static str> {
+pub(super) fn stop_reason() -> Option<&'static str> {
     STOPPED.get().map(|stop| match stop {
-        Stop::Steps => "exceeds the step limit",
-        Stop::Depth => "compares or formats a value that is nested deeper than 200 levels",
+        StopReason::Steps => "exceeds the step limit",
+        StopReason::Depth => "compares or formats a value that is nested deeper than 200 levels",
     })
 }

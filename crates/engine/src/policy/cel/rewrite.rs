@@ -17,7 +17,7 @@ use super::functions::{
     CHARGE_DEEP, CHARGE_ITEM, CHARGE_ITERATION, CHARGE_OPERAND, FIELDS, OPERATORS, SHARE,
 };
 use super::library::patterns::{COMPUTED_FUNCTIONS, FIXED_FUNCTIONS};
-use super::library::strings::REPLACED;
+use super::library::strings::REPLACED_FUNCTIONS;
 use super::library::{QUALIFIED_FUNCTIONS, check_literal};
 
 /// Steps for storing an element of a list, in addition to its nodes.
@@ -44,7 +44,7 @@ pub(super) struct Rewriter {
 }
 
 impl Rewriter {
-    /// Rewrites an expression.
+    /// Rewrites an expression so that its evaluation is charged for.
     pub(super) fn rewrite(&mut self, expression: IdedExpr) -> IdedExpr {
         self.rewrite_expr(expression)
     }
@@ -59,18 +59,18 @@ impl Rewriter {
         self.deepest = self.deepest.max(self.depth);
         let id = node.id;
         let expr = match node.expr {
-            Expr::Call(call) => self.call(call),
+            Expr::Call(call) => self.rewrite_call(call),
             Expr::Comprehension(comprehension) => {
-                let comprehension = self.comprehension(*comprehension);
-                share(id, Expr::Comprehension(Box::new(comprehension)))
+                let comprehension = self.rewrite_comprehension(*comprehension);
+                wrap_in_share(id, Expr::Comprehension(Box::new(comprehension)))
             }
             Expr::Ident(name) => {
                 self.needs_namespace |= name == "namespaceObject";
                 Expr::Ident(name)
             }
             Expr::List(list) => {
-                let list = self.list(list);
-                share(id, Expr::List(list))
+                let list = self.rewrite_list(list);
+                wrap_in_share(id, Expr::List(list))
             }
             Expr::Map(mut map) => {
                 for entry in &mut map.entries {
@@ -80,7 +80,7 @@ impl Rewriter {
                         entry.value = charge_item(0, self.rewrite_expr(std::mem::take(&mut entry.value)));
                     }
                 }
-                share(id, Expr::Map(map))
+                wrap_in_share(id, Expr::Map(map))
             }
             Expr::Select(mut select) => {
                 self.names.insert(select.field.clone());
@@ -105,8 +105,8 @@ impl Rewriter {
         IdedExpr { id, expr }
     }
 
-    /// Rewrites a list: its elements are copied into it.
-    fn list(&mut self, list: ListExpr) -> ListExpr {
+    /// Rewrites a list literal, and charges for copying its elements.
+    fn rewrite_list(&mut self, list: ListExpr) -> ListExpr {
         let mut element = |element| {
             self.nodes += ELEMENT_COST;
             charge_item(0, self.rewrite_expr(element))
@@ -117,19 +117,19 @@ impl Rewriter {
         }
     }
 
-    /// Rewrites what must stay a list of the interpreter, if it is one.
-    fn unshared(&mut self, node: IdedExpr) -> IdedExpr {
+    /// Rewrites an operand that must stay a list of the interpreter instead of a shared one.
+    fn rewrite_unshared(&mut self, node: IdedExpr) -> IdedExpr {
         match node.expr {
-            Expr::List(list) => IdedExpr { id: node.id, expr: Expr::List(self.list(list)) },
+            Expr::List(list) => IdedExpr { id: node.id, expr: Expr::List(self.rewrite_list(list)) },
             expr => self.rewrite_expr(IdedExpr { id: node.id, expr }),
         }
     }
 
-    fn call(&mut self, mut call: CallExpr) -> Expr {
+    fn rewrite_call(&mut self, mut call: CallExpr) -> Expr {
         let is_named = call.func_name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
             && call.func_name.bytes().any(|byte| byte.is_ascii_alphanumeric());
         self.refuse_macro(&call);
-        self.qualify(&mut call);
+        self.qualify_function_name(&mut call);
         let writes = call.func_name == "format";
         let arguments = std::mem::take(&mut call.args);
         call.args = arguments
@@ -164,7 +164,7 @@ impl Rewriter {
         }
         let is_fixed = call.args.first().is_some_and(|first| matches!(first.expr, Expr::Literal(_)));
         let patterns = if is_fixed { FIXED_FUNCTIONS } else { COMPUTED_FUNCTIONS };
-        let mut names = patterns.iter().chain(REPLACED);
+        let mut names = patterns.iter().chain(REPLACED_FUNCTIONS);
         let renamed = names.find(|(name, _)| *name == call.func_name).map(|(_, replacement)| *replacement);
         let charging = OPERATORS.iter().find(|(operator, _, _)| *operator == call.func_name);
         let replacement = charging.map(|(_, replacement, _)| *replacement).or(renamed);
@@ -187,8 +187,8 @@ impl Rewriter {
         }
     }
 
-    /// `sets.contains(a, b)`: the target is part of the name.
-    fn qualify(&mut self, call: &mut CallExpr) {
+    /// Turns the target of a call such as `sets.contains(a, b)` into a part of the function's name.
+    fn qualify_function_name(&mut self, call: &mut CallExpr) {
         let Some(Expr::Ident(library)) = call.target.as_ref().map(|target| &target.expr) else { return };
         let begins = |name: &&str| name.split_once('.').is_some_and(|(first, _)| first == library);
         if self.scope.contains(library) || !QUALIFIED_FUNCTIONS.iter().any(begins) {
@@ -209,20 +209,20 @@ impl Rewriter {
         }
     }
 
-    fn comprehension(&mut self, mut loop_: ComprehensionExpr) -> ComprehensionExpr {
+    fn rewrite_comprehension(&mut self, mut loop_: ComprehensionExpr) -> ComprehensionExpr {
         let appends = matches!(loop_.loop_cond.expr, Expr::Literal(_));
         loop_.iter_range = self.rewrite_expr(loop_.iter_range);
         if appends {
             // Before its first iteration, `map` reserves memory for its last.
             loop_.iter_range = charge_operand(loop_.iter_range);
         }
-        loop_.accu_init = self.unshared(loop_.accu_init);
+        loop_.accu_init = self.rewrite_unshared(loop_.accu_init);
         let before = std::mem::take(&mut self.nodes);
         self.scope.push(loop_.iter_var.clone());
         self.scope.extend(loop_.iter_var2.clone());
         self.scope.push(loop_.accu_var.clone());
         let depth = 2 + usize::from(loop_.iter_var2.is_some());
-        let step = self.step(loop_.loop_step, &loop_.accu_var);
+        let step = self.rewrite_loop_step(loop_.loop_step, &loop_.accu_var);
         let is_result = matches!(&loop_.result.expr, Expr::Ident(name) if *name == loop_.accu_var);
         loop_.result = self.rewrite_expr(loop_.result);
         if !is_result {
@@ -236,24 +236,24 @@ impl Rewriter {
             loop_.loop_step = charge_inside(step, cost);
         } else {
             loop_.loop_step = step;
-            loop_.loop_cond = and(charge_iteration(cost), loop_.loop_cond);
+            loop_.loop_cond = conjunction(charge_iteration(cost), loop_.loop_cond);
         }
         loop_
     }
 
     /// Rewrites the step of a loop. The interpreter must still recognize its form, so only the user's parts change.
-    fn step(&mut self, step: IdedExpr, accumulator: &str) -> IdedExpr {
+    fn rewrite_loop_step(&mut self, step: IdedExpr, accumulator: &str) -> IdedExpr {
         let is_accumulator = |node: &IdedExpr| matches!(&node.expr, Expr::Ident(name) if name == accumulator);
         let IdedExpr { id, expr: Expr::Call(mut call) } = step else { return self.rewrite_expr(step) };
         let folds = call.args.first().is_some_and(is_accumulator);
         let keeps = call.args.get(2).is_some_and(is_accumulator);
         if folds {
             let rest = call.args.split_off(1);
-            call.args.extend(rest.into_iter().map(|argument| self.unshared(argument)));
+            call.args.extend(rest.into_iter().map(|argument| self.rewrite_unshared(argument)));
         } else if keeps && call.func_name == operators::CONDITIONAL {
             let mut arguments = std::mem::take(&mut call.args).into_iter();
             call.args.extend(arguments.next().map(|condition| self.rewrite_expr(condition)));
-            call.args.extend(arguments.next().map(|inner| self.step(inner, accumulator)));
+            call.args.extend(arguments.next().map(|inner| self.rewrite_loop_step(inner, accumulator)));
             call.args.extend(arguments);
         } else {
             return self.rewrite_expr(IdedExpr { id, expr: Expr::Call(call) });
@@ -268,7 +268,7 @@ fn charge_inside(step: IdedExpr, cost: i64) -> IdedExpr {
     let IdedExpr { id, expr: Expr::Call(mut call) } = step else { return charge_item(cost, step) };
     if call.func_name == operators::CONDITIONAL {
         if let Some(condition) = call.args.first_mut() {
-            *condition = and(charge_iteration(cost), std::mem::take(condition));
+            *condition = conjunction(charge_iteration(cost), std::mem::take(condition));
         }
     } else if let Some(IdedExpr { expr: Expr::List(list), .. }) = call.args.get_mut(1) {
         for element in &mut list.elements {
@@ -284,7 +284,7 @@ fn function_call(name: &str, args: Vec<IdedExpr>) -> IdedExpr {
     IdedExpr { id: 0, expr: Expr::Call(CallExpr { func_name: name.to_owned(), target: None, args }) }
 }
 
-fn literal(number: i64) -> IdedExpr {
+fn integer_literal(number: i64) -> IdedExpr {
     IdedExpr { id: 0, expr: Expr::Literal(LiteralValue::Int(number.into())) }
 }
 
@@ -303,24 +303,24 @@ fn joined_text(call: &CallExpr) -> Option<String> {
 }
 
 fn charge_iteration(cost: i64) -> IdedExpr {
-    function_call(CHARGE_ITERATION, vec![literal(cost)])
+    function_call(CHARGE_ITERATION, vec![integer_literal(cost)])
 }
 
 fn charge_item(cost: i64, value: IdedExpr) -> IdedExpr {
-    function_call(CHARGE_ITEM, vec![literal(cost), value])
+    function_call(CHARGE_ITEM, vec![integer_literal(cost), value])
 }
 
-/// Sets the steps of what [`charge_item`] made.
+/// Sets the number of steps in a call that [`charge_item`] created.
 fn set_item_cost(item: &mut IdedExpr, cost: i64) {
     if let Expr::Call(call) = &mut item.expr
         && let Some(steps) = call.args.first_mut()
     {
-        *steps = literal(cost);
+        *steps = integer_literal(cost);
     }
 }
 
 /// Wraps an expression that creates a list or map, so that copies of the result share it.
-fn share(id: u64, made: Expr) -> Expr {
+fn wrap_in_share(id: u64, made: Expr) -> Expr {
     Expr::Call(CallExpr {
         func_name: SHARE.to_owned(),
         target: None,
@@ -338,7 +338,7 @@ fn literal_cost(literal: &LiteralValue) -> i64 {
     i64::try_from(length / 8).unwrap_or(i64::MAX)
 }
 
-fn and(one: IdedExpr, other: IdedExpr) -> IdedExpr {
+fn conjunction(one: IdedExpr, other: IdedExpr) -> IdedExpr {
     function_call(operators::LOGICAL_AND, vec![one, other])
 }
 

@@ -19,7 +19,7 @@ use ::cel::common::types::{
 };
 use ::cel::common::value::{CowVal, Val};
 
-use super::functions::{copy_cost, deep_equals};
+use super::functions::{charge_steps, copy_cost, deep_equals, no_such_overload};
 use super::meter::charge;
 use tollgate_document::doc::{Value, ValueKind};
 
@@ -28,7 +28,7 @@ const ITEM_COST: u64 = 2;
 /// Steps for making values of a member of a JSON object and sorting it in.
 const MEMBER_COST: u64 = 4;
 
-/// A JSON value for the interpreter.
+/// A value of a JSON document, as the CEL interpreter reads it.
 #[derive(Clone, Debug)]
 pub(super) enum JsonVal<'d> {
     Null(CelNull),
@@ -40,25 +40,25 @@ pub(super) enum JsonVal<'d> {
     Map(Map<'d>),
 }
 
-/// A list of values.
+/// A CEL list: of a JSON document, converted on first use, or made by an expression.
 #[derive(Clone, Debug)]
 pub(super) enum List<'d> {
     Json { list: Value<'d>, items: OnceLock<Arc<Vec<JsonVal<'d>>>> },
-    Made(Arc<Made<CelList<'d>>>),
+    Computed(Arc<Computed<CelList<'d>>>),
 }
 
-/// A map of values.
+/// A CEL map: of a JSON document, converted on first use, or made by an expression.
 #[derive(Clone, Debug)]
 pub(super) enum Map<'d> {
     Json { object: Value<'d>, members: OnceLock<Arc<Vec<Member<'d>>>> },
-    Made(Arc<Made<CelMap<'d>>>),
+    Computed(Arc<Computed<CelMap<'d>>>),
 }
 
 type Member<'d> = (CelString<'d>, JsonVal<'d>);
 
 /// A container that an expression made.
 #[derive(Debug)]
-pub(super) struct Made<T> {
+pub(super) struct Computed<T> {
     container: T,
     /// Steps for a loop that copies each of its items or keys.
     loop_cost: u64,
@@ -108,9 +108,9 @@ fn digits_cost(value: Value<'_>) -> u64 {
 
 impl<'d> List<'d> {
     /// A list that an expression made.
-    pub(super) fn made(list: CelList<'d>) -> List<'d> {
+    pub(super) fn computed(list: CelList<'d>) -> List<'d> {
         let loop_cost = list.inner().iter().map(|item| 1 + copy_cost(item.as_ref())).sum();
-        List::Made(Arc::new(Made { container: list, loop_cost }))
+        List::Computed(Arc::new(Computed { container: list, loop_cost }))
     }
 }
 
@@ -235,20 +235,17 @@ impl Adder for List<'_> {
         Self: 'v,
     {
         let (Some(more), Some(count)) = (other.as_iterable(), other.as_sizer().map(Sizer::size)) else {
-            let types = vec!["list".to_owned(), other.get_type().name().to_owned()];
-            return Err(ExecutionError::no_such_overload("_+_", types));
+            return Err(no_such_overload("_+_", [self as &dyn Val, other]));
         };
         let count = u64::try_from(*self.size().inner() + *count.inner()).unwrap_or_default();
-        if !charge(ITEM_COST * count) {
-            return Err(super::functions::budget_exhausted());
-        }
+        charge_steps(ITEM_COST * count)?;
         let mut all: Vec<Box<dyn Val + 'v>> = Vec::with_capacity(usize::try_from(count).unwrap_or_default());
         for mut items in [self.iter(), more.iter()] {
             while let Some(item) = items.next() {
                 all.push(item.clone_as_boxed());
             }
         }
-        Ok(CowVal::owned(List::made(CelList::from(all))))
+        Ok(CowVal::owned(List::computed(CelList::from(all))))
     }
 }
 
@@ -271,7 +268,7 @@ impl Indexer for List<'_> {
     {
         let (list, made) = match self {
             List::Json { list, items } => (*list, items),
-            List::Made(made) => return got(made.container.get(index)),
+            List::Computed(made) => return charge_for_found(made.container.get(index)),
         };
         let number = index.downcast_ref::<CelInt>().map(|number| usize::try_from(*number.inner()).ok());
         let number =
@@ -296,10 +293,13 @@ impl Indexer for List<'_> {
     }
 }
 
-/// Charges for what was found in a container that an expression made: the interpreter may copy it.
-fn got<'b, 'v>(found: Result<CowVal<'b, 'v>, ExecutionError>) -> Result<CowVal<'b, 'v>, ExecutionError> {
+/// Charges for a value that was found in a container made by an expression, because the interpreter may copy it.
+fn charge_for_found<'b, 'v>(
+    found: Result<CowVal<'b, 'v>, ExecutionError>,
+) -> Result<CowVal<'b, 'v>, ExecutionError> {
     let found = found?;
-    if charge(copy_cost(found.as_ref())) { Ok(found) } else { Err(super::functions::budget_exhausted()) }
+    charge_steps(copy_cost(found.as_ref()))?;
+    Ok(found)
 }
 
 impl Iterable for List<'_> {
@@ -309,8 +309,8 @@ impl Iterable for List<'_> {
     {
         match self {
             List::Json { list, items: made } => Box::new(Items(items(*list, made).iter())),
-            List::Made(made) if charge(made.loop_cost) => made.container.iter(),
-            List::Made(_) => Box::new(Items([].iter())),
+            List::Computed(made) if charge(made.loop_cost) => made.container.iter(),
+            List::Computed(_) => Box::new(Items([].iter())),
         }
     }
 }
@@ -319,7 +319,7 @@ impl Sizer for List<'_> {
     fn size(&self) -> CelInt {
         match self {
             List::Json { list, items } => size(items.get().map_or_else(|| list.len(), |items| items.len())),
-            List::Made(made) => made.container.size(),
+            List::Computed(made) => made.container.size(),
         }
     }
 }
@@ -328,16 +328,16 @@ impl Zeroer for List<'_> {
     fn is_zero_value(&self) -> bool {
         match self {
             List::Json { list, .. } => list.is_empty(),
-            List::Made(made) => made.container.is_zero_value(),
+            List::Computed(made) => made.container.is_zero_value(),
         }
     }
 }
 
 impl<'d> Map<'d> {
     /// A map that an expression made.
-    pub(super) fn made(map: CelMap<'d>) -> Map<'d> {
+    pub(super) fn computed(map: CelMap<'d>) -> Map<'d> {
         let loop_cost = map.inner().keys().map(|key| 1 + copy_cost(key.inner())).sum();
-        Map::Made(Arc::new(Made { container: map, loop_cost }))
+        Map::Computed(Arc::new(Computed { container: map, loop_cost }))
     }
 }
 
@@ -345,7 +345,7 @@ impl Container for Map<'_> {
     fn contains(&self, key: &dyn Val) -> Result<bool, ExecutionError> {
         match self {
             Map::Json { .. } => Ok(self.get(key).is_ok()),
-            Map::Made(made) => made.container.contains(key),
+            Map::Computed(made) => made.container.contains(key),
         }
     }
 }
@@ -358,12 +358,10 @@ impl Indexer for Map<'_> {
         let name = key.downcast_ref::<CelString<'_>>().map(CelString::inner);
         // The key is compared, or hashed, and copied into an error if there is none.
         let length = name.map_or(0, str::len) as u64;
-        if !charge(1 + length / 8) {
-            return Err(super::functions::budget_exhausted());
-        }
+        charge_steps(1 + length / 8)?;
         let (object, made) = match self {
             Map::Json { object, members } => (*object, members),
-            Map::Made(made) => return got(made.container.get(key)),
+            Map::Computed(made) => return charge_for_found(made.container.get(key)),
         };
         let Some(name) = name else { return Err(ExecutionError::no_such_key(key.get_type().name())) };
         let members = members(object, made);
@@ -389,8 +387,8 @@ impl Iterable for Map<'_> {
     {
         match self {
             Map::Json { object, members: made } => Box::new(Keys(members(*object, made).iter())),
-            Map::Made(made) if charge(made.loop_cost) => made.container.iter(),
-            Map::Made(_) => Box::new(Keys([].iter())),
+            Map::Computed(made) if charge(made.loop_cost) => made.container.iter(),
+            Map::Computed(_) => Box::new(Keys([].iter())),
         }
     }
 }
@@ -400,7 +398,7 @@ impl Sizer for Map<'_> {
         match self {
             // Duplicates do not count.
             Map::Json { object, members: made } => size(members(*object, made).len()),
-            Map::Made(made) => made.container.size(),
+            Map::Computed(made) => made.container.size(),
         }
     }
 }
@@ -409,7 +407,7 @@ impl Zeroer for Map<'_> {
     fn is_zero_value(&self) -> bool {
         match self {
             Map::Json { object, .. } => object.is_empty(),
-            Map::Made(made) => made.container.is_zero_value(),
+            Map::Computed(made) => made.container.is_zero_value(),
         }
     }
 }

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::expressions::{EvaluatedExpressions, WhileUnavailable};
 use super::names::{Alphabet, Pattern, representatives};
-use super::{Effect, title, word};
+use super::{Effect, policy_title, result_word};
 use crate::admission::Operation;
 use crate::policy::parameters::KnownParameters;
 use crate::policy::taint::PublishedTaints;
@@ -41,6 +41,15 @@ impl<'c> Circumstances<'c> {
         Circumstances { kind, operation, user, now, incomplete: Cell::new(false) }
     }
 
+    /// Names that represent all that these globs distinguish.
+    fn sample_names<'g>(&self, globs: impl Iterator<Item = &'g str>, alphabet: Alphabet) -> Vec<String> {
+        let globs: BTreeSet<&str> = globs.collect();
+        let patterns: Vec<Pattern<'_>> = globs.into_iter().map(Pattern::plain).collect();
+        let found = representatives(&patterns, alphabet);
+        self.incomplete.set(self.incomplete.get() || !found.complete);
+        found.names
+    }
+
     /// True if there were too many representatives.
     pub(super) fn is_incomplete(&self) -> bool {
         self.incomplete.get()
@@ -66,7 +75,7 @@ pub(in crate::policy) trait Aspect<'s>: Sized {
 
     /// The subject of a sample that is compared only by its text. If one text replaces another, the effect is
     /// unknown.
-    fn slot(_: &Self::Sample) -> Option<String> {
+    fn compared_text_subject(_: &Self::Sample) -> Option<String> {
         None
     }
 
@@ -76,8 +85,8 @@ pub(in crate::policy) trait Aspect<'s>: Sized {
     }
 
     /// The word for the result at this level.
-    fn word(level: Option<Level>) -> &'static str {
-        word(level)
+    fn result_word(level: Option<Level>) -> &'static str {
+        result_word(level)
     }
 }
 
@@ -94,18 +103,23 @@ const CANNOT_EVALUATE: &str = "requests to which the policy applies, if it canno
 
 impl FoundDifference {
     /// Marks the difference as uncertain, because such requests may not exist.
-    pub(super) fn uncertain(self) -> FoundDifference {
+    pub(super) fn mark_uncertain(self) -> FoundDifference {
         FoundDifference { effect: Effect::Unknown, ..self }
     }
 
     /// The difference between two values of `failurePolicy`, where true means `Ignore`.
     pub(super) fn failure_policy(before: bool, after: bool) -> FoundDifference {
-        let word = |ignores: bool| if ignores { "allowed" } else { "refused" };
+        let result = |ignores: bool| if ignores { "allowed" } else { "refused" };
         let effect = if after { Effect::Wider } else { Effect::Stricter };
-        FoundDifference { effect, what: CANNOT_EVALUATE.to_owned(), before: word(before), after: word(after) }
+        FoundDifference {
+            effect,
+            what: CANNOT_EVALUATE.to_owned(),
+            before: result(before),
+            after: result(after),
+        }
     }
 
-    /// True if it is about expressions that cannot be evaluated.
+    /// True if the difference is about expressions that cannot be evaluated.
     pub(super) fn is_failure(&self) -> bool {
         self.what.starts_with(super::expressions::FAILED_EXPRESSION)
     }
@@ -152,7 +166,7 @@ impl<'s> ComparedSets<'_, 's> {
             if levels.0 == levels.1 {
                 continue;
             }
-            if let Some(slot) = A::slot(&sample) {
+            if let Some(slot) = A::compared_text_subject(&sample) {
                 let (added, removed) = slots.entry(slot).or_default();
                 *added |= levels.0.is_none();
                 *removed |= levels.1.is_none();
@@ -160,7 +174,8 @@ impl<'s> ComparedSets<'_, 's> {
             differing.push((levels, sample));
         }
         for ((before, after), sample) in differing {
-            let is_replaced = A::slot(&sample).is_some_and(|slot| slots.get(&slot) == Some(&(true, true)));
+            let is_replaced =
+                A::compared_text_subject(&sample).is_some_and(|slot| slots.get(&slot) == Some(&(true, true)));
             by_levels.entry((before, after, is_replaced)).or_default().push(sample);
         }
         for ((before, after, is_replaced), samples) in by_levels {
@@ -171,7 +186,8 @@ impl<'s> ComparedSets<'_, 's> {
             };
             for sample in A::most_informative(samples).into_iter().take(MAX_DESCRIBED) {
                 let policies = self.responsible_policies::<A>(&sample, after);
-                let (what, before, after) = (A::describe(&sample), A::word(before), A::word(after));
+                let (what, before, after) =
+                    (A::describe(&sample), A::result_word(before), A::result_word(after));
                 found.push((FoundDifference { effect, what, before, after }, policies));
             }
         }
@@ -181,11 +197,11 @@ impl<'s> ComparedSets<'_, 's> {
     /// that apply.
     fn responsible_policies<A: Aspect<'s>>(&self, sample: &A::Sample, after: Option<Level>) -> Vec<String> {
         let both = self.before.iter().chain(self.after);
-        let titles: BTreeSet<String> = both.map(|matched| title(matched.policy)).collect();
+        let titles: BTreeSet<String> = both.map(|matched| policy_title(matched.policy)).collect();
         let titles: Vec<String> = titles.into_iter().filter(|title| self.changed.contains(title)).collect();
         let is_responsible = |name: &&String| {
-            let kept = self.after.iter().filter(|matched| title(matched.policy) != **name);
-            let restored = self.before.iter().filter(|matched| title(matched.policy) == **name);
+            let kept = self.after.iter().filter(|matched| policy_title(matched.policy) != **name);
+            let restored = self.before.iter().filter(|matched| policy_title(matched.policy) == **name);
             let reverted: Vec<MatchedPolicy<'s>> = kept.chain(restored).copied().collect();
             A::of(&reverted, self.circumstances).level(sample) != after
         };
@@ -195,24 +211,17 @@ impl<'s> ComparedSets<'_, 's> {
 }
 
 /// Sample drivers for the patterns of policies. The empty name represents objects without a driver.
-pub(in crate::policy) fn drivers<'p>(
+pub(in crate::policy) fn sample_drivers<'p>(
     policies: impl Iterator<Item = &'p Policy>,
     circumstances: &Circumstances<'_>,
 ) -> Vec<String> {
-    let globs: BTreeSet<&str> = policies.flat_map(|policy| policy.scope.compared_drivers()).collect();
-    let patterns: Vec<Pattern<'_>> = globs.into_iter().map(Pattern::plain).collect();
-    let found = representatives(&patterns, Alphabet::Driver);
-    circumstances.incomplete.set(circumstances.incomplete.get() || !found.complete);
-    let mut names = found.names;
+    let globs = policies.flat_map(|policy| policy.scope.compared_drivers());
+    let mut names = circumstances.sample_names(globs, Alphabet::Driver);
     names.insert(0, String::new());
     names
 }
 
 /// Representative keys of taints for the patterns of policies.
 pub(in crate::policy) fn sample_keys(patterns: &[String], circumstances: &Circumstances<'_>) -> Vec<String> {
-    let globs: BTreeSet<&str> = patterns.iter().map(String::as_str).collect();
-    let patterns: Vec<Pattern<'_>> = globs.into_iter().map(Pattern::plain).collect();
-    let found = representatives(&patterns, Alphabet::Key);
-    circumstances.incomplete.set(circumstances.incomplete.get() || !found.complete);
-    found.names
+    circumstances.sample_names(patterns.iter().map(String::as_str), Alphabet::Key)
 }

@@ -30,7 +30,7 @@ const MAX_NAMESPACES: usize = 20_000;
 const OTHER_VALUE: &str = "any-other";
 const SERVICE_ACCOUNT: &str = "system:serviceaccount:";
 
-/// A group of requests to which the same policies apply.
+/// A group of requests, by kind, operation and namespaces, to which the same policies apply.
 pub(super) struct Cell {
     pub(super) kind: ApiKind,
     pub(super) operation: Operation,
@@ -107,7 +107,7 @@ impl Contexts {
         self.users.iter().find(|(known, _)| *known == kind).map_or(&[], |(_, users)| users)
     }
 
-    /// Returns the names, and records it if they are incomplete.
+    /// Returns the sample names, and records it if they do not cover all combinations.
     fn names_noting_gaps(&mut self, names: Names, what: &str) -> Vec<String> {
         if !names.complete {
             self.incomplete.push(format!("the patterns of {what} have too many combinations"));

@@ -1,7 +1,7 @@
 //! Match conditions and validations compared, by the canonical texts of their parts.
 //!
-//! Whether a condition holds is a circumstance of a request: every outcome is compared ([`assignments`]). Whether a
-//! validation fails, and whether an expression cannot be evaluated, are [`Aspect`]s.
+//! Whether a condition holds is a circumstance of a request: every outcome is compared ([`condition_combinations`]).
+//! Whether a validation fails, and whether an expression cannot be evaluated, are [`Aspect`]s.
 
 use std::collections::BTreeSet;
 
@@ -37,7 +37,7 @@ pub(super) fn conditions(policy: &Policy) -> BTreeSet<String> {
 ///
 /// If one condition replaces another, they may be equivalent, so a request for which only one of them holds
 /// may not exist.
-pub(super) fn assignments(
+pub(super) fn condition_combinations(
     old: &BTreeSet<String>,
     new: &BTreeSet<String>,
 ) -> (Vec<(BTreeSet<String>, bool)>, bool) {
@@ -121,7 +121,7 @@ impl<'s> Aspect<'s> for EvaluatedExpressions<'s> {
         }
     }
 
-    fn slot(sample: &SampleOutcome) -> Option<String> {
+    fn compared_text_subject(sample: &SampleOutcome) -> Option<String> {
         matches!(sample, SampleOutcome::Fails(_)).then(|| "validations".to_owned())
     }
 }

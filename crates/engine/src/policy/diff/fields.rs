@@ -15,7 +15,7 @@ const MAX_SHOWN: usize = 200;
 const MAX_DEPTH: usize = 64;
 
 /// The fields of `spec` whose meaning is compared.
-const COMPARED: &[&str] = &[
+const COMPARED_FIELDS: &[&str] = &[
     "match",
     "exempt",
     "action",
@@ -43,9 +43,9 @@ const COMPARED: &[&str] = &[
 ];
 
 /// The fields of `spec` that do not affect any request.
-const INFORMATIVE: &[&str] = &["contact", "docs"];
+const INFORMATIVE_FIELDS: &[&str] = &["contact", "docs"];
 
-/// A changed field of a policy.
+/// A field of a policy whose value differs between two versions, with both values.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FieldChange {
     /// Path of the field, such as `spec.twoSteps`.
@@ -60,7 +60,7 @@ pub struct FieldChange {
 pub(super) fn is_compared(change: &FieldChange) -> bool {
     let Some(below) = change.field.strip_prefix("spec.") else { return change.field != "spec" };
     let name = below.split(['.', '[']).next().unwrap_or_default();
-    COMPARED.contains(&name) || INFORMATIVE.contains(&name)
+    COMPARED_FIELDS.contains(&name) || INFORMATIVE_FIELDS.contains(&name)
 }
 
 /// Returns the fields and schema files that differ between two versions of a policy.
@@ -114,14 +114,15 @@ fn shorten_value(value: Value<'_>) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{COMPARED, INFORMATIVE};
+    use super::{COMPARED_FIELDS, INFORMATIVE_FIELDS};
     use crate::policy::PolicyKind;
 
     #[test]
     fn every_field_is_compared_or_has_no_effect() {
         for kind in PolicyKind::ALL {
             for field in kind.spec_schema().fields {
-                let is_known = COMPARED.contains(&field.name) || INFORMATIVE.contains(&field.name);
+                let is_known =
+                    COMPARED_FIELDS.contains(&field.name) || INFORMATIVE_FIELDS.contains(&field.name);
                 assert!(is_known, "`policy diff` does not know {}.{}", kind.name(), field.name);
             }
         }

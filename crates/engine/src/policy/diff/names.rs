@@ -11,10 +11,10 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Maximum number of combinations of pattern positions that are searched.
 const MAX_STATES: usize = 100_000;
-/// Maximum number of names that are returned.
+/// Maximum number of sample names for a set of patterns.
 const MAX_NAMES: usize = 10_000;
 
-/// The syntax of names.
+/// The characters that a kind of name can contain, and where.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Alphabet {
     /// Names of namespaces: lowercase letters, digits and `-`, which is neither first nor last.
@@ -54,7 +54,7 @@ pub(super) struct Names {
 }
 
 impl Alphabet {
-    fn has(self, letter: char) -> bool {
+    fn has_character(self, letter: char) -> bool {
         let in_label = |letter: char| matches!(letter, 'a'..='z' | '0'..='9' | '-');
         match self {
             Alphabet::Namespace => in_label(letter),
@@ -169,7 +169,7 @@ fn distinguishing_letters(patterns: &[Pattern<'_>], alphabet: Alphabet) -> Vec<c
         let seen = |letter: char| if letter == pattern.slash { '/' } else { letter };
         letters.extend(pattern.glob.chars().filter(|letter| !matches!(letter, '*' | '?')).map(seen));
     }
-    letters.retain(|letter| alphabet.has(*letter));
+    letters.retain(|letter| alphabet.has_character(*letter));
     if matches!(alphabet, Alphabet::ServiceAccount | Alphabet::Key) {
         letters.insert('/');
     }

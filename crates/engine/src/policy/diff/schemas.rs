@@ -7,15 +7,15 @@ use crate::policy::{MatchedPolicy, Policy};
 use tollgate_document::doc::{self, Value, ValueKind};
 
 /// Keywords that do not affect validation.
-const ANNOTATIONS: &[&str] =
+const ANNOTATION_KEYWORDS: &[&str] =
     &["title", "description", "$comment", "examples", "default", "deprecated", "readOnly", "writeOnly"];
 /// Keywords whose value is an object of schemas.
 const NAMED_SCHEMAS: &[&str] =
     &["properties", "patternProperties", "$defs", "definitions", "dependentSchemas"];
 /// Keywords whose value is not a schema.
-const LITERALS: &[&str] = &["const", "default", "examples"];
+const LITERAL_KEYWORDS: &[&str] = &["const", "default", "examples"];
 /// Keywords whose value is a list in any order.
-const UNORDERED: &[&str] = &["required", "enum", "type", "allOf", "anyOf", "oneOf"];
+const UNORDERED_KEYWORDS: &[&str] = &["required", "enum", "type", "allOf", "anyOf", "oneOf"];
 
 /// The canonical schemas of policies, in the order of their entries.
 pub(in crate::policy) struct Schemas<'s>(Vec<(&'s Policy, Vec<Option<String>>)>);
@@ -31,13 +31,13 @@ impl<'s> Schemas<'s> {
         schemas.get(index)?.as_ref()
     }
 
-    /// Returns all schemas.
+    /// Returns the canonical schemas of all policies.
     pub(in crate::policy) fn all(&self) -> impl Iterator<Item = &str> {
         self.0.iter().flat_map(|(_, schemas)| schemas).flatten().map(String::as_str)
     }
 }
 
-/// The schemas of a policy.
+/// Returns the canonical JSON Schemas of a policy's entries.
 fn of_policy(policy: &Policy) -> Vec<Option<String>> {
     let list = match &policy.spec {
         PolicySpec::Taint(_) => "data",
@@ -63,14 +63,14 @@ fn schema_text(schema: Value<'_>) -> String {
     if schema.kind() != ValueKind::Object {
         return schema.to_json();
     }
-    let members = schema.members().filter(|(key, _)| !ANNOTATIONS.contains(&key.text()));
+    let members = schema.members().filter(|(key, _)| !ANNOTATION_KEYWORDS.contains(&key.text()));
     let mut members: Vec<String> = members
         .map(|(key, value)| {
             let text = match key.text() {
                 name if NAMED_SCHEMAS.contains(&name) => sorted_object(value, schema_text),
-                name if LITERALS.contains(&name) => sorted_object(value, literal_text),
+                name if LITERAL_KEYWORDS.contains(&name) => sorted_object(value, literal_text),
                 "enum" => sorted_list(value, literal_text),
-                name if UNORDERED.contains(&name) => sorted_list(value, schema_text),
+                name if UNORDERED_KEYWORDS.contains(&name) => sorted_list(value, schema_text),
                 _ if value.kind() == ValueKind::Array => {
                     format!("[{}]", value.items().map(schema_text).collect::<Vec<_>>().join(","))
                 }

@@ -6,7 +6,7 @@
 
 use super::super::entries::TolerationEntry;
 use super::super::kind::PolicySpec;
-use super::draft::{BoundPolicy, Draft};
+use super::draft::{BoundPolicy, PolicyDraft};
 use super::taints::{live_allowed, live_denied};
 use super::text::{Test, literal};
 use crate::tolerance::coverage::{Effects, KeyPattern};
@@ -28,7 +28,7 @@ variables.requests.map(r,
 })))";
 
 /// Adds the checks of the TolerationPolicies.
-pub(super) fn export_tolerations(draft: &mut Draft<'_>) {
+pub(super) fn export_tolerations(draft: &mut PolicyDraft<'_>) {
     let spec = if draft.kind == ApiKind::ResourceClaimTemplate { "object.spec.spec" } else { "object.spec" };
     // A server writes null for an empty list of requests.
     let requests = format!(
@@ -44,12 +44,17 @@ pub(super) fn export_tolerations(draft: &mut Draft<'_>) {
         let Some(policy) = toleration_policy(bound) else { continue };
         let entries = live_denied(draft, bound.source, policy.denied_entries(), |entry| &entry.terms);
         let denied = Test::any(entries.into_iter().map(|entry| is_denied(&entry)));
-        require(draft, bound.binds.clone(), denied.not(), bound.source.message("a toleration is denied"));
+        require_for_tolerations(
+            draft,
+            bound.binds.clone(),
+            denied.not(),
+            bound.source.message("a toleration is denied"),
+        );
     }
     let keyed = |bound: &&BoundPolicy<'_>| bound.source.spec.get("requireKey").bool() == Some(true);
     for bound in policies.iter().filter(keyed) {
         let message = bound.source.message("a toleration must set `key`");
-        require(draft, bound.binds.clone(), Test::relation("t.key != ''"), message);
+        require_for_tolerations(draft, bound.binds.clone(), Test::relation("t.key != ''"), message);
     }
 }
 
@@ -58,7 +63,7 @@ fn toleration_policy<'s>(bound: &BoundPolicy<'s>) -> Option<&'s super::super::to
 }
 
 /// Requires that a test is true for every toleration `t`, if the policies bind.
-fn require(draft: &mut Draft<'_>, binds: Test, test: Test, message: String) {
+fn require_for_tolerations(draft: &mut PolicyDraft<'_>, binds: Test, test: Test, message: String) {
     let every = match test {
         Test::Always => Test::Always,
         test => Test::call(format!("variables.tolerations.all(r, r.all(l, l.all(t,\n{}\n)))", test.text())),
@@ -67,7 +72,7 @@ fn require(draft: &mut Draft<'_>, binds: Test, test: Test, message: String) {
 }
 
 /// Requires that the allow entries cover every toleration, if a policy with an allow list binds.
-fn check_allowed(draft: &mut Draft<'_>, policies: &[BoundPolicy<'_>]) {
+fn check_allowed(draft: &mut PolicyDraft<'_>, policies: &[BoundPolicy<'_>]) {
     let mut grants: Vec<(Test, TolerationEntry)> = Vec::new();
     let mut restricting = Vec::new();
     for bound in policies {
@@ -101,7 +106,7 @@ fn check_allowed(draft: &mut Draft<'_>, policies: &[BoundPolicy<'_>]) {
     };
     let names: Vec<&str> = restricting.iter().map(|bound| &*bound.source.policy.name).collect();
     let message = super::taints::not_allowed("a toleration is not allowed", &names);
-    require(draft, binds, covered, message);
+    require_for_tolerations(draft, binds, covered, message);
 }
 
 /// Returns one test for all entries of the same policy with the same terms, so that these are compared only once.

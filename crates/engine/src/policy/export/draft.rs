@@ -15,7 +15,7 @@ use tollgate_api::profile::{ApiKind, Profile, Version};
 use tollgate_formats::gotime::Timestamp;
 
 /// A ValidatingAdmissionPolicy under construction.
-pub(super) struct Draft<'d> {
+pub(super) struct PolicyDraft<'d> {
     pub(super) kind: ApiKind,
     pub(super) policies: Vec<BoundPolicy<'d>>,
     pub(super) now: Timestamp,
@@ -27,7 +27,7 @@ pub(super) struct Draft<'d> {
     lenient: Vec<ExportedValidation>,
 }
 
-/// A policy in a ValidatingAdmissionPolicy.
+/// A policy in a ValidatingAdmissionPolicy, with the tests for whether it matches a request and binds the user.
 #[derive(Clone, Debug)]
 pub(super) struct BoundPolicy<'d> {
     pub(super) source: &'d Source<'d>,
@@ -37,7 +37,7 @@ pub(super) struct BoundPolicy<'d> {
     pub(super) binds: Test,
 }
 
-impl<'d> Draft<'d> {
+impl<'d> PolicyDraft<'d> {
     /// Writes all checks of these policies for objects of that kind.
     pub(super) fn new(
         kind: ApiKind,
@@ -45,18 +45,19 @@ impl<'d> Draft<'d> {
         now: Timestamp,
         profiles: &'d [&'d Profile],
         omissions: &'d mut BTreeSet<Omission>,
-    ) -> Draft<'d> {
+    ) -> PolicyDraft<'d> {
         let (policies, variables) = (Vec::new(), Vec::new());
         let (validations, lenient) = (Vec::new(), Vec::new());
-        let mut draft = Draft { kind, policies, now, profiles, omissions, variables, validations, lenient };
+        let mut draft =
+            PolicyDraft { kind, policies, now, profiles, omissions, variables, validations, lenient };
         if kind.is_namespaced() {
             let labels =
                 "has(namespaceObject.metadata.labels) ? dyn(namespaceObject.metadata.labels) : dyn({})";
             draft.variable("namespaceLabels", labels);
         }
-        expressions::declare(&mut draft);
+        expressions::declare_object_variables(&mut draft);
         for source in sources {
-            draft.bind(source);
+            draft.add_policy(source);
         }
         match kind {
             ApiKind::ResourceClaim | ApiKind::ResourceClaimTemplate => claims::export_tolerations(&mut draft),
@@ -76,7 +77,7 @@ impl<'d> Draft<'d> {
         format!("variables.{name}")
     }
 
-    /// Declares a variable for a test, unless it is a constant.
+    /// Declares a variable for a test and returns the test that reads it. A constant test is returned as it is.
     pub(super) fn test_variable(&mut self, name: &str, test: Test) -> Test {
         match test {
             Test::When(_) => Test::call(self.variable(name, test.text())),
@@ -84,20 +85,20 @@ impl<'d> Draft<'d> {
         }
     }
 
-    /// Requires that a test is true.
+    /// Adds a validation to the exported policy: the test must be true, or the request is denied with the message.
     pub(super) fn validate(&mut self, test: &Test, message: String) {
         if *test != Test::Always {
             self.validations.push(ExportedValidation { expression: test.text().to_owned(), message });
         }
     }
 
-    /// Requires that a test is true if it can be evaluated.
+    /// Adds a validation that admits the request if its test cannot be evaluated.
     pub(super) fn validate_leniently(&mut self, test: &Test, message: String) {
         self.lenient.push(ExportedValidation { expression: test.text().to_owned(), message });
     }
 
-    /// Adds a policy, and declares variables for whether it applies and binds the user.
-    fn bind(&mut self, source: &'d Source<'d>) {
+    /// Adds a policy, and declares variables for whether it applies to the request and binds the user.
+    fn add_policy(&mut self, source: &'d Source<'d>) {
         let scope = source.scope(self.kind);
         if scope == Test::Never {
             return;

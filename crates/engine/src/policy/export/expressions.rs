@@ -6,14 +6,14 @@
 
 use std::collections::BTreeSet;
 
-use super::draft::Draft;
+use super::draft::PolicyDraft;
 use super::omission::{Omission, OmissionReason};
 use super::source::{Source, one_line};
 use super::text::Test;
 use tollgate_api::profile::ApiKind;
 use tollgate_cel::{ADMISSION_POLICY, Expression, Target};
 
-/// The match conditions of a policy.
+/// The match conditions of a policy in the export: none, an exact test, or left out.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Conditions {
     None,
@@ -56,7 +56,7 @@ pub(super) fn conditions(
 }
 
 /// Requires the validations of all policies.
-pub(super) fn export_validations(draft: &mut Draft<'_>) {
+pub(super) fn export_validations(draft: &mut PolicyDraft<'_>) {
     for bound in draft.policies.clone() {
         let source = bound.source;
         let has_raw_values = matches!(
@@ -98,7 +98,7 @@ pub(super) fn export_validations(draft: &mut Draft<'_>) {
     }
 }
 
-fn omit_once(draft: &mut Draft<'_>, omission: Omission) {
+fn omit_once(draft: &mut PolicyDraft<'_>, omission: Omission) {
     draft.omissions.insert(omission);
 }
 
@@ -143,9 +143,9 @@ fn is_reshaped(name: &str, kind: ApiKind) -> bool {
 }
 
 /// Declares the variables that expressions of policies read.
-pub(super) fn declare(draft: &mut Draft<'_>) {
+pub(super) fn declare_object_variables(draft: &mut PolicyDraft<'_>) {
     if let Some(path) = item_path(draft.kind) {
-        let item = if draft.kind == ApiKind::ResourceSlice { DEVICE } else { REQUEST };
+        let item = if draft.kind == ApiKind::ResourceSlice { DEVICE_AS_V1 } else { REQUEST_AS_V1 };
         draft.variable("object", in_v1("object", path, item));
         let old = in_v1("oldObject", path, item);
         draft.variable("oldObject", format!("request.operation != 'UPDATE' ? dyn(null) : dyn({old})"));
@@ -176,10 +176,10 @@ fn item_path(kind: ApiKind) -> Option<&'static [&'static str]> {
 }
 
 /// A request of version v1beta1 in the form of version v1.
-const REQUEST: &str = "has(i.firstAvailable) || has(i.exactly) ? i \
+const REQUEST_AS_V1: &str = "has(i.firstAvailable) || has(i.exactly) ? i \
 : {'name': dyn(i.name), 'exactly': dyn(i.transformMap(k, v, k != 'name', v))}";
 /// A device of version v1beta1 in the form of version v1.
-const DEVICE: &str = "!has(i.basic) ? i \
+const DEVICE_AS_V1: &str = "!has(i.basic) ? i \
 : (i.basic.map(k, k) + ['name']).transformMapEntry(n, k, {k: k == 'name' ? i.name : i.basic[k]})";
 
 /// Returns an expression for an object in the shape of version v1, with `item` replacing the items at the

@@ -1,7 +1,7 @@
 //! DeviceTaintRules: TaintPolicies and TaintRulePolicies. A rule that only gets narrower or weaker always passes.
 
 use super::super::kind::PolicySpec;
-use super::draft::{BoundPolicy, Draft};
+use super::draft::{BoundPolicy, PolicyDraft};
 use super::omission::OmissionReason;
 use super::taints::{self, Driver, covers, is_same, taint_map, texts};
 use super::text::{Test, list, literal};
@@ -42,20 +42,20 @@ pub(super) fn reaches_more() -> String {
 }
 
 /// Expressions for the taints of the new and of the stored rule.
-const NEW: &str = "variables.taint";
-const OLD: &str = "variables.storedTaint";
+const NEW_TAINT: &str = "variables.taint";
+const STORED_TAINT: &str = "variables.storedTaint";
 
 /// Adds the checks of the TaintPolicies and the TaintRulePolicies.
-pub(super) fn export_rule_limits(draft: &mut Draft<'_>) {
+pub(super) fn export_rule_limits(draft: &mut PolicyDraft<'_>) {
     draft.variable("selector", "has(object.spec.deviceSelector) ? object.spec.deviceSelector : {}");
     draft.variable("driver", "has(variables.selector.driver) ? variables.selector.driver : ''");
     draft.variable("taint", taint_map("object.spec.taint"));
     let stored = taint_map("oldObject.spec.taint");
     draft.variable("storedTaint", format!("request.operation != 'UPDATE' ? dyn({{}}) : dyn({stored})"));
     // It is not within what the stored rule reaches, so nothing but the taint of a rule with effect None changes.
-    let same_or_none = Test::equals("variables.taint.effect", "None").or(is_same(OLD, NEW));
+    let same_or_none = Test::equals("variables.taint.effect", "None").or(is_same(STORED_TAINT, NEW_TAINT));
     let update = Test::equals("request.operation", "UPDATE");
-    let excuses = Test::all([update, selects_more().not(), same_or_none, covers(OLD, NEW)]);
+    let excuses = Test::all([update, selects_more().not(), same_or_none, covers(STORED_TAINT, NEW_TAINT)]);
     draft.variable("storedSelectorExcuses", excuses.text());
     check_taint(draft);
     let is_ours = |bound: &&BoundPolicy<'_>| matches!(bound.source.policy.spec, PolicySpec::TaintRule(_));
@@ -74,7 +74,7 @@ pub(super) fn export_rule_limits(draft: &mut Draft<'_>) {
 }
 
 /// Adds the checks of the TaintPolicies.
-fn check_taint(draft: &mut Draft<'_>) {
+fn check_taint(draft: &mut PolicyDraft<'_>) {
     let policies = taints::read(draft, DRIVER);
     let about_taint = |test: &Test| Test::call(format!("[variables.taint].all(t, {})", test.text()));
     let not_allowed = taints::is_not_allowed(&policies);
@@ -91,7 +91,7 @@ fn check_taint(draft: &mut Draft<'_>) {
 }
 
 /// Requires the criteria of `requireSelector`. A stored rule without them excuses an update that reaches no further.
-fn check_selector(draft: &mut Draft<'_>, bound: &BoundPolicy<'_>, binds: &Test) {
+fn check_selector(draft: &mut PolicyDraft<'_>, bound: &BoundPolicy<'_>, binds: &Test) {
     let excused = Test::call("variables.storedSelectorExcuses");
     for name in texts(bound.source.spec.get("requireSelector")) {
         let has = |field: &str| Test::call(format!("has(variables.selector.{field})"));
@@ -109,7 +109,7 @@ fn check_selector(draft: &mut Draft<'_>, bound: &BoundPolicy<'_>, binds: &Test) 
 
 /// Requires the annotations of `requireAnnotations` and `maxAgeSeconds`. A stored rule without them excuses
 /// an update that reaches no further.
-fn check_annotations(draft: &mut Draft<'_>, bound: &BoundPolicy<'_>, binds: &Test) {
+fn check_annotations(draft: &mut PolicyDraft<'_>, bound: &BoundPolicy<'_>, binds: &Test) {
     const EXPIRES: &str = "tollgate.dev/expires";
     let spec = bound.source.spec;
     let mut names: Vec<&str> = texts(spec.get("requireAnnotations")).collect();
@@ -135,7 +135,7 @@ fn check_annotations(draft: &mut Draft<'_>, bound: &BoundPolicy<'_>, binds: &Tes
 }
 
 /// True if the effect is None, or is raised after the controller has reported on the stored rule.
-fn two_steps(draft: &Draft<'_>) -> Test {
+fn two_steps(draft: &PolicyDraft<'_>) -> Test {
     let none = Test::equals("object.spec.taint.effect", "None");
     let selector = "has(object.spec.deviceSelector) == has(oldObject.spec.deviceSelector) \
                     && (!has(object.spec.deviceSelector) \
@@ -159,7 +159,7 @@ fn two_steps(draft: &Draft<'_>) -> Test {
     none.or(Test::all([
         Test::equals("request.operation", "UPDATE"),
         Test::call(format!("({selector})")),
-        is_same(OLD, NEW),
+        is_same(STORED_TAINT, NEW_TAINT),
         not_raised.or(may_raise),
     ]))
 }

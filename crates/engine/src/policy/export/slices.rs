@@ -4,14 +4,14 @@
 //! a taint of the same key and value that is not stronger. Strengths are ordered, so the new violations are all
 //! excused if, for each of them, no more new than stored ones are at least as strong as it.
 
-use super::draft::Draft;
+use super::draft::PolicyDraft;
 use super::taints::{self, Driver, TaintPolicy, covers, is_same, taint_map};
 use super::text::Test;
 
 const DRIVER: Driver = Driver { name: "object.spec.driver", can_be_empty: false };
 
 /// Adds the checks of the TaintPolicies.
-pub(super) fn export_slice_taints(draft: &mut Draft<'_>) {
+pub(super) fn export_slice_taints(draft: &mut PolicyDraft<'_>) {
     let devices = |object: &str| {
         format!(
             "(has({object}.spec.devices) && {object}.spec.devices != null ? {object}.spec.devices : [])\n.filter(d, has(d.taints) || (has(d.basic) && \
@@ -41,7 +41,7 @@ pub(super) fn export_slice_taints(draft: &mut Draft<'_>) {
         );
         draft.variable(name, checked);
     }
-    let closest = taints::closest(&policies);
+    let closest = taints::named_policy(&policies);
     for (index, policy) in policies.iter().enumerate() {
         let is_closest = if not_allowed == Test::Never { Test::Never } else { closest.is_policy(index) };
         let message = match policy.denies() {
@@ -58,7 +58,7 @@ pub(super) fn export_slice_taints(draft: &mut Draft<'_>) {
 /// Requires that none of the statements is true for any taint, except for taints that the stored slice
 /// already has. Each statement is about the list of taints of a device.
 fn check_statements(
-    draft: &mut Draft<'_>,
+    draft: &mut PolicyDraft<'_>,
     policy: &TaintPolicy<'_>,
     name: &str,
     statements: &[(&str, Test)],

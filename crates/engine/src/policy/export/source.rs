@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::super::Policy;
 use super::KINDS;
 use super::omission::{Omission, OmissionReason, Treatment, treatment};
-use super::text::{Test, glob, globs};
+use super::text::{Test, matches_any_glob, matches_glob};
 use crate::rules::Level;
 use tollgate_api::profile::ApiKind;
 use tollgate_document::doc::Value;
@@ -18,7 +18,7 @@ const NAME_LABEL: &str = "kubernetes.io/metadata.name";
 const ACCOUNT: &str = "(request.userInfo.username.substring(22, request.userInfo.username.indexOf(':', 22)) + '/' \
      + request.userInfo.username.substring(request.userInfo.username.indexOf(':', 22) + 1))";
 
-/// A policy to export.
+/// A policy to export, with its document and the identifier for its variables.
 #[derive(Debug)]
 pub(super) struct Source<'s> {
     pub(super) policy: &'s Policy,
@@ -43,7 +43,7 @@ impl<'s> Source<'s> {
         let mut source = Source {
             policy,
             spec,
-            id: identifier(&policy.name, others),
+            id: variable_suffix(&policy.name, others),
             action: policy.action,
             only_grants: false,
         };
@@ -113,9 +113,12 @@ impl<'s> Source<'s> {
         }
         let list = |field: &str| scope.get(field).items().map(Value::str).collect::<Vec<_>>();
         let namespaces = scope.get("namespaces");
-        let included =
-            if namespaces.exists() { globs(list("namespaces"), "request.namespace") } else { Test::Always };
-        let excluded = globs(list("excludeNamespaces"), "request.namespace");
+        let included = if namespaces.exists() {
+            matches_any_glob(list("namespaces"), "request.namespace")
+        } else {
+            Test::Always
+        };
+        let excluded = matches_any_glob(list("excludeNamespaces"), "request.namespace");
         Test::all([operations, included, excluded.not(), self.selector()])
     }
 
@@ -123,10 +126,10 @@ impl<'s> Source<'s> {
     fn selector(&self) -> Test {
         let selector = self.spec.get("match").get("namespaceSelector");
         let labels = selector.get("matchLabels").members();
-        let labels = labels.map(|(key, value)| requirement(key.text(), "In", &[value.str()]));
+        let labels = labels.map(|(key, value)| label_requirement(key.text(), "In", &[value.str()]));
         let expressions = selector.get("matchExpressions").items().map(|item| {
             let values: Vec<&str> = item.get("values").items().map(Value::str).collect();
-            requirement(item.get("key").str(), item.get("operator").str(), &values)
+            label_requirement(item.get("key").str(), item.get("operator").str(), &values)
         });
         Test::all(labels.chain(expressions))
     }
@@ -135,21 +138,22 @@ impl<'s> Source<'s> {
     pub(super) fn exempts(&self) -> Test {
         let exempt = self.spec.get("exempt");
         let list = |field: &str| exempt.get(field).items().map(Value::str).collect::<Vec<_>>();
-        let users = globs(list("users"), "request.userInfo.username");
+        let users = matches_any_glob(list("users"), "request.userInfo.username");
         let groups = match list("groups").as_slice() {
             [] => Test::Never,
             patterns => {
-                let one = globs(patterns.iter().copied(), "g");
+                let one = matches_any_glob(patterns.iter().copied(), "g");
                 Test::call("has(request.userInfo.groups)")
                     .and(Test::call(format!("request.userInfo.groups.exists(g, {})", one.text())))
             }
         };
-        let accounts = match Test::any(list("serviceAccounts").iter().map(|pattern| glob(pattern, ACCOUNT))) {
-            Test::Never => Test::Never,
-            test => {
-                Test::call("request.userInfo.username.matches('^system:serviceaccount:[^:]*:')").and(test)
-            }
-        };
+        let accounts =
+            match Test::any(list("serviceAccounts").iter().map(|pattern| matches_glob(pattern, ACCOUNT))) {
+                Test::Never => Test::Never,
+                test => {
+                    Test::call("request.userInfo.username.matches('^system:serviceaccount:[^:]*:')").and(test)
+                }
+            };
         Test::any([users, groups, accounts])
     }
 
@@ -161,12 +165,12 @@ impl<'s> Source<'s> {
             return Test::Always;
         }
         let empty = if can_be_empty { Test::equals(driver, "") } else { Test::Never };
-        empty.or(globs(drivers.items().map(Value::str), driver))
+        empty.or(matches_any_glob(drivers.items().map(Value::str), driver))
     }
 }
 
 /// True if the namespace of the request meets a requirement of a label selector.
-fn requirement(key: &str, operator: &str, values: &[&str]) -> Test {
+fn label_requirement(key: &str, operator: &str, values: &[&str]) -> Test {
     use super::text::literal;
     let labels = "variables.namespaceLabels";
     let key_text = literal(key);
@@ -186,7 +190,7 @@ fn requirement(key: &str, operator: &str, values: &[&str]) -> Test {
 }
 
 /// Returns the name of a policy as a part of the name of a variable, which no other policy has.
-fn identifier(name: &str, others: &[Source<'_>]) -> String {
+fn variable_suffix(name: &str, others: &[Source<'_>]) -> String {
     let letter =
         |letter: char| if letter.is_ascii_alphanumeric() { letter.to_ascii_lowercase() } else { '_' };
     let base: String = name.chars().take(40).map(letter).collect();

@@ -2,7 +2,7 @@
 
 use super::super::entries::{EntryTerms, TaintEntry};
 use super::super::kind::PolicySpec;
-use super::draft::{BoundPolicy, Draft};
+use super::draft::{BoundPolicy, PolicyDraft};
 use super::omission::OmissionReason;
 use super::source::{Source, one_line};
 use super::text::{Test, driver_glob};
@@ -24,7 +24,7 @@ impl Driver {
     /// Regular expression for `${driver}` in a deny entry. A rule without a driver affects all drivers.
     const DENIED_REGEX: &'static str = "variables.deniedDriverRegex";
 
-    fn declare(self, draft: &mut Draft<'_>) {
+    fn declare(self, draft: &mut PolicyDraft<'_>) {
         let name = self.name;
         draft.variable("driverRegex", format!("{name}.replace('.', '[.]')"));
         draft.variable("deniedDriverRegex", format!("{name} == '' ? '.*' : {name}.replace('.', '[.]')"));
@@ -46,8 +46,8 @@ pub(super) struct TaintPolicy<'d> {
     driver: Driver,
 }
 
-/// Reads the TaintPolicies.
-pub(super) fn read<'d>(draft: &mut Draft<'d>, driver: Driver) -> Vec<TaintPolicy<'d>> {
+/// Reads the TaintPolicies that apply to the exported kind, with their tests.
+pub(super) fn read<'d>(draft: &mut PolicyDraft<'d>, driver: Driver) -> Vec<TaintPolicy<'d>> {
     driver.declare(draft);
     let is_ours = |bound: &&BoundPolicy<'_>| matches!(bound.source.policy.spec, PolicySpec::Taint(_));
     let ours: Vec<BoundPolicy<'d>> = draft.policies.iter().filter(is_ours).cloned().collect();
@@ -99,11 +99,11 @@ pub(super) fn not_allowed_message(policies: &[TaintPolicy<'_>]) -> String {
 
 /// Returns an expression for the index of the policy that Tollgate names in a violation of the allow lists, which
 /// depends on the key of the taint `t`; `None` if it is always that policy.
-pub(super) fn closest(policies: &[TaintPolicy<'_>]) -> Closest {
+pub(super) fn named_policy(policies: &[TaintPolicy<'_>]) -> NamedPolicy {
     let lists: Vec<(usize, &TaintPolicy<'_>)> =
         policies.iter().enumerate().filter(|(_, policy)| policy.allow.is_some()).collect();
     if let [(only, _)] = lists.as_slice() {
-        return Closest::Always(*only);
+        return NamedPolicy::Always(*only);
     }
     let with_key = lists.iter().map(|(index, policy)| {
         let keys = policy.allow.iter().flatten().map(|entry| policy.allow_key(&entry.key));
@@ -118,29 +118,29 @@ pub(super) fn closest(policies: &[TaintPolicy<'_>]) -> Closest {
     let mut expression = String::new();
     for (index, test) in choices.filter(|(_, test)| *test != Test::Never) {
         if test == Test::Always {
-            return Closest::By(format!("{expression}{index}"));
+            return NamedPolicy::By(format!("{expression}{index}"));
         }
         expression.extend(["(", test.text(), ") ? ", &index.to_string(), " : "]);
     }
-    Closest::By(format!("{expression}-1"))
+    NamedPolicy::By(format!("{expression}-1"))
 }
 
 /// The policy that Tollgate names in a violation of allow lists.
 #[derive(Debug)]
-pub(super) enum Closest {
+pub(super) enum NamedPolicy {
     /// The policy with this index.
     Always(usize),
     /// An expression for the index.
     By(String),
 }
 
-impl Closest {
+impl NamedPolicy {
     /// True if it is the policy with this index.
     pub(super) fn is_policy(&self, index: usize) -> Test {
         match self {
-            Closest::Always(only) if *only == index => Test::Always,
-            Closest::Always(_) => Test::Never,
-            Closest::By(expression) => Test::relation(format!("({expression}) == {index}")),
+            NamedPolicy::Always(only) if *only == index => Test::Always,
+            NamedPolicy::Always(_) => Test::Never,
+            NamedPolicy::By(expression) => Test::relation(format!("({expression}) == {index}")),
         }
     }
 }
@@ -180,9 +180,9 @@ fn includes(entry: &TaintEntry) -> Test {
     values.and(effects)
 }
 
-/// Returns the allow entries that have not expired, and lists those that will.
+/// Returns the allow entries that have not expired. Those that expire later are listed as omissions.
 pub(super) fn live_allowed<T: Clone>(
-    draft: &mut Draft<'_>,
+    draft: &mut PolicyDraft<'_>,
     source: &Source<'_>,
     entries: &[T],
     terms: impl Fn(&T) -> &EntryTerms,
@@ -202,9 +202,9 @@ pub(super) fn live_allowed<T: Clone>(
     live
 }
 
-/// Returns the deny entries that never expire, and lists those that will.
+/// Returns the deny entries that never expire. Those that expire are listed as omissions.
 pub(super) fn live_denied<T: Clone>(
-    draft: &mut Draft<'_>,
+    draft: &mut PolicyDraft<'_>,
     source: &Source<'_>,
     entries: &[T],
     terms: impl Fn(&T) -> &EntryTerms,
@@ -223,9 +223,9 @@ pub(super) fn live_denied<T: Clone>(
 /// The message for a value that no allow entry contains. `policies` are the policies with an allow list.
 pub(super) fn not_allowed(what: &str, policies: &[&str]) -> String {
     /// Maximum number of policies that a message names.
-    const NAMED: usize = 5;
-    let named: Vec<&str> = policies.iter().take(NAMED).copied().collect();
-    let more = policies.len().saturating_sub(NAMED);
+    const MAX_NAMED_POLICIES: usize = 5;
+    let named: Vec<&str> = policies.iter().take(MAX_NAMED_POLICIES).copied().collect();
+    let more = policies.len().saturating_sub(MAX_NAMED_POLICIES);
     let more = if more == 0 { String::new() } else { format!(" and {more} more") };
     let several = if policies.len() == 1 { "policy" } else { "policies" };
     one_line(&format!("{what} by the `allow` entries of {several} {}{more}", named.join(", ")))

@@ -32,7 +32,7 @@ pub(super) fn list<'t>(texts: impl IntoIterator<Item = &'t str>) -> String {
 
 /// Precedence of the outermost operator of a test.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-enum Binding {
+enum Precedence {
     Or,
     And,
     Relation,
@@ -51,29 +51,29 @@ pub(super) enum Test {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Text {
     text: String,
-    binding: Binding,
+    binding: Precedence,
 }
 
 impl Text {
     /// The text, in parentheses if it binds less tightly than `binding`.
-    fn within(&self, binding: Binding) -> String {
+    fn within(&self, binding: Precedence) -> String {
         if self.binding < binding { format!("({})", self.text) } else { self.text.clone() }
     }
 }
 
 impl Test {
-    fn when(text: String, binding: Binding) -> Test {
+    fn when(text: String, binding: Precedence) -> Test {
         Test::When(Text { text, binding })
     }
 
     /// A variable, a call, or another expression that needs no parentheses.
     pub(super) fn call(text: impl Into<String>) -> Test {
-        Test::when(text.into(), Binding::Call)
+        Test::when(text.into(), Precedence::Call)
     }
 
     /// A comparison, such as `a == b`.
     pub(super) fn relation(text: impl Into<String>) -> Test {
-        Test::when(text.into(), Binding::Relation)
+        Test::when(text.into(), Precedence::Relation)
     }
 
     /// True if the subject is the text.
@@ -102,18 +102,18 @@ impl Test {
         match self {
             Test::Always => Test::Never,
             Test::Never => Test::Always,
-            Test::When(text) => Test::call(format!("!{}", text.within(Binding::Call))),
+            Test::When(text) => Test::call(format!("!{}", text.within(Precedence::Call))),
         }
     }
 
     /// True if one of the tests is.
     pub(super) fn any(tests: impl IntoIterator<Item = Test>) -> Test {
-        join(tests, Test::Never, &Test::Always, " || ", Binding::Or)
+        join(tests, Test::Never, &Test::Always, " || ", Precedence::Or)
     }
 
     /// True if all of the tests are.
     pub(super) fn all(tests: impl IntoIterator<Item = Test>) -> Test {
-        join(tests, Test::Always, &Test::Never, " && ", Binding::And)
+        join(tests, Test::Always, &Test::Never, " && ", Precedence::And)
     }
 
     /// The CEL expression of the test.
@@ -132,7 +132,7 @@ fn join(
     neutral: Test,
     absorbing: &Test,
     operator: &str,
-    binding: Binding,
+    binding: Precedence,
 ) -> Test {
     let mut parts: Vec<Text> = Vec::new();
     for test in tests {
@@ -153,7 +153,7 @@ fn join(
 }
 
 /// True if the subject matches the glob.
-pub(super) fn glob(pattern: &str, subject: &str) -> Test {
+pub(super) fn matches_glob(pattern: &str, subject: &str) -> Test {
     if pattern.contains('?') {
         return regex(&[&glob_regex(pattern)], subject);
     }
@@ -171,10 +171,10 @@ pub(super) fn glob(pattern: &str, subject: &str) -> Test {
 }
 
 /// True if the subject matches one of the globs.
-pub(super) fn globs<'t>(patterns: impl IntoIterator<Item = &'t str>, subject: &str) -> Test {
+pub(super) fn matches_any_glob<'t>(patterns: impl IntoIterator<Item = &'t str>, subject: &str) -> Test {
     let (exact, open): (Vec<&str>, Vec<&str>) =
         patterns.into_iter().partition(|pattern| !pattern.contains(['*', '?']));
-    Test::is_in(subject, &exact).or(Test::any(open.into_iter().map(|pattern| glob(pattern, subject))))
+    Test::is_in(subject, &exact).or(Test::any(open.into_iter().map(|pattern| matches_glob(pattern, subject))))
 }
 
 /// Placeholder for the driver in a key glob.
@@ -184,7 +184,7 @@ const DRIVER: &str = super::super::entries::DRIVER_PLACEHOLDER;
 /// `driver_regex` is an expression for a regular expression that matches it.
 pub(super) fn driver_glob(pattern: &str, subject: &str, driver: Option<&str>, driver_regex: &str) -> Test {
     if !pattern.contains(DRIVER) {
-        return glob(pattern, subject);
+        return matches_glob(pattern, subject);
     }
     if let (Some(driver), Some(rest)) = (driver, pattern.strip_prefix(DRIVER)) {
         let is_plain = |text: &str| !text.contains(['*', '?']) && !text.contains(DRIVER);
@@ -229,7 +229,7 @@ fn glob_regex(pattern: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Test, driver_glob, glob, globs, literal};
+    use super::{Test, driver_glob, literal, matches_any_glob, matches_glob};
 
     #[test]
     fn literals_are_never_code() {
@@ -261,10 +261,10 @@ mod tests {
             ("*.k8s.io/*", "x.matches('(?s)^.*[.]k8s[.]io/.*$')"),
             ("a?+", "x.matches('(?s)^a.\\\\+$')"),
         ] {
-            assert_eq!(glob(pattern, "x").text(), expected, "{pattern}");
+            assert_eq!(matches_glob(pattern, "x").text(), expected, "{pattern}");
         }
-        assert_eq!(globs(["a", "b", "c-*"], "x").text(), "x in ['a', 'b'] || x.startsWith('c-')");
-        assert_eq!(globs([], "x"), Test::Never);
+        assert_eq!(matches_any_glob(["a", "b", "c-*"], "x").text(), "x in ['a', 'b'] || x.startsWith('c-')");
+        assert_eq!(matches_any_glob([], "x"), Test::Never);
     }
 
     #[test]

@@ -50,6 +50,7 @@ static MATCH: Struct = Struct {
     ],
 };
 
+/// Fields of an item of `spec.schemas`: a JSON Schema for the opaque parameters with this apiVersion and kind.
 static PARAMETER_SCHEMA: Struct = Struct {
     name: "ParameterSchema",
     fields: &[
@@ -64,7 +65,8 @@ static PARAMETER_SCHEMA: Struct = Struct {
     ],
 };
 
-/// Kinds of objects it can apply to; `match.resources` narrows them. Pods carry templates of classic claims.
+/// Kinds of objects that a ParameterPolicy can apply to; `match.resources` narrows them. Pods carry templates of
+/// classic claims.
 pub(in crate::policy) const RESOURCES: &[ApiKind] = &[
     ApiKind::ResourceClaim,
     ApiKind::ResourceClaimTemplate,

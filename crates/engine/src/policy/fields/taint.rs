@@ -58,6 +58,6 @@ static DATA: Struct = Struct {
     ],
 };
 
-/// Kinds of objects it can apply to; `match.resources` narrows them.
+/// Kinds of objects that a TaintPolicy can apply to; `match.resources` narrows them.
 pub(in crate::policy) const RESOURCES: &[ApiKind] =
     &[ApiKind::ResourceSlice, ApiKind::DeviceTaintRule, ApiKind::ResourceSlicePatch];

@@ -95,5 +95,5 @@ static ACKNOWLEDGE: Struct = Struct {
     ],
 };
 
-/// Kinds of objects it can apply to; `match.resources` narrows them.
+/// Kinds of objects that a TaintRulePolicy can apply to; `match.resources` narrows them.
 pub(in crate::policy) const RESOURCES: &[ApiKind] = &[ApiKind::DeviceTaintRule];

@@ -78,5 +78,5 @@ static DEFAULT: Struct = Struct {
     ],
 };
 
-/// Kinds of objects it can apply to; `match.resources` narrows them.
+/// Kinds of objects that a TolerationPolicy can apply to; `match.resources` narrows them.
 pub(in crate::policy) const RESOURCES: &[ApiKind] = &[ApiKind::ResourceClaim, ApiKind::ResourceClaimTemplate];

@@ -13,7 +13,7 @@ use serde_json::{Map, Value as Json};
 use super::object;
 
 /// Keywords whose value is a map from names to schemas.
-const MAPS: [&str; 6] =
+const SCHEMA_MAP_KEYWORDS: [&str; 6] =
     ["properties", "patternProperties", "dependentSchemas", "dependencies", "$defs", "definitions"];
 /// Keywords whose values are not schemas, or schemas for which no errors are collected.
 const LEFT_ALONE: [&str; 6] = ["const", "enum", "default", "examples", "not", "if"];
@@ -22,7 +22,7 @@ const LEFT_ALONE: [&str; 6] = ["const", "enum", "default", "examples", "not", "i
 const REFERENCE: &str = "#/$defs/tollgate-alternatives-";
 
 /// Returns the schema with its alternatives moved to `$defs`, if that is possible.
-pub(super) fn moved(schema: &Json) -> Option<Json> {
+pub(super) fn with_moved_alternatives(schema: &Json) -> Option<Json> {
     let mut schema = schema.clone();
     let mut definitions = Map::new();
     move_from(&mut schema, &mut definitions);
@@ -37,7 +37,7 @@ fn move_from(schema: &mut Json, definitions: &mut Map<String, Json>) {
         Json::Object(schema) => {
             for (keyword, value) in schema.iter_mut() {
                 match value {
-                    Json::Object(map) if MAPS.contains(&keyword.as_str()) => {
+                    Json::Object(map) if SCHEMA_MAP_KEYWORDS.contains(&keyword.as_str()) => {
                         map.values_mut().for_each(|schema| move_from(schema, definitions));
                     }
                     _ if LEFT_ALONE.contains(&keyword.as_str()) => {}
@@ -59,7 +59,7 @@ fn move_from(schema: &mut Json, definitions: &mut Map<String, Json>) {
 }
 
 /// Message for a value that violates a moved keyword, based on the schema inside `not`.
-pub(super) fn requirement(schema: &Json) -> Option<&'static str> {
+pub(super) fn violation_message(schema: &Json) -> Option<&'static str> {
     let reference = schema.get("not")?.get("$ref")?.as_str()?;
     match reference.strip_prefix(REFERENCE)?.rsplit('-').next()? {
         "anyOf" => Some("is not valid under any of the schemas listed in the 'anyOf' keyword"),

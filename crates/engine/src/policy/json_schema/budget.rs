@@ -10,7 +10,7 @@ use std::cell::Cell;
 
 use tollgate_document::doc::Value;
 
-/// Steps available for every object.
+/// Number of steps that the schemas may take for every object, whatever its size.
 const BASE_STEPS: u64 = 50_000;
 /// Steps for each key, item and scalar of the data.
 const STEPS_PER_NODE: u64 = 256;
@@ -64,7 +64,7 @@ impl Budget {
 
     /// Number of steps taken so far.
     #[cfg(test)]
-    pub(super) fn taken(&self) -> u64 {
+    pub(super) fn steps_taken(&self) -> u64 {
         self.taken.get()
     }
 }

@@ -153,7 +153,7 @@ fn describe(value: Value<'_>, error: &ValidationError<'_>) -> String {
 /// Returns the message for an error about a value that is displayed as `shown`.
 fn describe_value(shown: &str, error: &ValidationError<'_>) -> String {
     let moved = match error.kind() {
-        Kind::Not { schema } => alternatives::requirement(schema),
+        Kind::Not { schema } => alternatives::violation_message(schema),
         _ => None,
     };
     moved.map_or_else(|| error.masked_with(shown).to_string(), |requirement| format!("{shown} {requirement}"))

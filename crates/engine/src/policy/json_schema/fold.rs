@@ -4,11 +4,11 @@
 //! apart; here it is the lower case of the upper case, as far as each is one rune.
 
 /// The case-folded form of a name, which is equal for names that Go does not distinguish.
-pub(super) fn folded(name: &str) -> String {
+pub(super) fn case_folded(name: &str) -> String {
     name.chars().map(fold).collect()
 }
 
-/// True if Go takes them for the same name.
+/// True if Go's JSON decoder does not distinguish the two names.
 pub(in crate::policy) fn is_same(one: &str, other: &str) -> bool {
     one.chars().map(fold).eq(other.chars().map(fold))
 }

@@ -14,7 +14,7 @@ use jsonschema::{Draft, Registry, RegistryBuilder, Uri, Validator, uri};
 use serde_json::{Map, Value as Json};
 
 use super::budget::Meter;
-use super::fold::folded;
+use super::fold::case_folded;
 use super::instance::{Instance, Tape};
 use super::{compile, object};
 use tollgate_document::doc::Value;
@@ -28,7 +28,7 @@ const MAX_APPLIED: u32 = 10_000;
 const BASE_URI: &str = "json-schema:///";
 
 /// Keywords with a subschema that applies to the same value, or with a list of them.
-const BRANCHES: [&str; 7] = ["allOf", "anyOf", "oneOf", "not", "if", "then", "else"];
+const IN_PLACE_KEYWORDS: [&str; 7] = ["allOf", "anyOf", "oneOf", "not", "if", "then", "else"];
 
 /// The subschemas of a schema; the first one is the whole schema.
 #[derive(Debug, Default)]
@@ -99,7 +99,7 @@ impl Graph {
         self.nodes.get(number as usize)
     }
 
-    /// The subschemas, and all that may apply to the same value because of them.
+    /// Returns these subschemas, and all subschemas that apply to the same value because of them.
     pub(super) fn all_branches(&self, schemas: &[u32], meter: &Meter<'_>) -> Vec<u32> {
         let mut all = schemas.to_vec();
         all.sort_unstable();
@@ -215,7 +215,7 @@ struct GraphReader<'r> {
     has_dynamic_references: bool,
 }
 
-/// The `$id` that changes what references are resolved against.
+/// Returns the `$id` of a schema, which changes the base of references.
 fn id_of(schema: &Json, draft: Draft) -> Option<&str> {
     let schema = schema.as_object()?;
     let is_overridden = draft < Draft::Draft201909 && schema.contains_key("$ref");
@@ -240,7 +240,11 @@ impl<'r> GraphReader<'r> {
     }
 
     /// The indices of the subschemas in the value of a keyword: a schema or a list of schemas.
-    fn inside(&mut self, location: &SchemaLocation<'r>, value: Option<&'r Json>) -> Result<Vec<u32>, String> {
+    fn subschemas_in_keyword(
+        &mut self,
+        location: &SchemaLocation<'r>,
+        value: Option<&'r Json>,
+    ) -> Result<Vec<u32>, String> {
         let list = match value {
             Some(Json::Array(list)) => list.as_slice(),
             one => one.map(std::slice::from_ref).unwrap_or_default(),
@@ -260,7 +264,7 @@ impl<'r> GraphReader<'r> {
         Ok(numbers)
     }
 
-    fn reference(&mut self, location: &SchemaLocation<'r>, reference: &str) -> Result<u32, String> {
+    fn resolve_reference(&mut self, location: &SchemaLocation<'r>, reference: &str) -> Result<u32, String> {
         let resolved = self.registry.resolver(location.base.clone()).lookup(reference);
         let (contents, resolver, draft) = resolved.map_err(|error| error.to_string())?.into_inner();
         let base = (*resolver.base_uri()).clone();
@@ -277,7 +281,7 @@ impl<'r> GraphReader<'r> {
         ] {
             if let Some(reference) = schema.get(keyword).and_then(Json::as_str).filter(|_| is_known) {
                 self.has_dynamic_references |= keyword != "$ref";
-                node.in_place.push(self.reference(location, reference)?);
+                node.in_place.push(self.resolve_reference(location, reference)?);
             }
         }
         // Before 2019-09, what stands beside `$ref` is ignored.
@@ -286,8 +290,8 @@ impl<'r> GraphReader<'r> {
         }
         let dependents = ["dependentSchemas", "dependencies"].map(|keyword| entries(schema.get(keyword)));
         let dependents = dependents.into_iter().flatten().map(|(_, value)| Some(value));
-        for value in BRANCHES.map(|keyword| schema.get(keyword)).into_iter().chain(dependents) {
-            node.in_place.extend(self.inside(location, value)?);
+        for value in IN_PLACE_KEYWORDS.map(|keyword| schema.get(keyword)).into_iter().chain(dependents) {
+            node.in_place.extend(self.subschemas_in_keyword(location, value)?);
         }
         self.members(location, schema, &mut node)?;
         self.items(location, schema, &mut node)?;
@@ -301,20 +305,21 @@ impl<'r> GraphReader<'r> {
         node: &mut Subschema,
     ) -> Result<(), String> {
         for (name, schema) in entries(schema.get("properties")) {
-            let number = self.inside(location, Some(schema))?.pop();
+            let number = self.subschemas_in_keyword(location, Some(schema))?.pop();
             node.properties.extend(number.map(|number| (name.as_str().into(), number)));
-            node.folded.insert(folded(name).into(), name.as_str().into());
+            node.folded.insert(case_folded(name).into(), name.as_str().into());
         }
         for (pattern, schema) in entries(schema.get("patternProperties")) {
-            let number = self.inside(location, Some(schema))?.pop();
+            let number = self.subschemas_in_keyword(location, Some(schema))?.pop();
             if let Some(number) = number {
                 node.patterns.push((compile(&object("pattern", pattern.as_str().into()))?, number));
             }
         }
-        node.additional = self.inside(location, schema.get("additionalProperties"))?.pop();
-        node.unevaluated_members = self.inside(location, schema.get("unevaluatedProperties"))?.pop();
+        node.additional = self.subschemas_in_keyword(location, schema.get("additionalProperties"))?.pop();
+        node.unevaluated_members =
+            self.subschemas_in_keyword(location, schema.get("unevaluatedProperties"))?.pop();
         // Names have no members; it is read only to see how much applies to them.
-        self.inside(location, schema.get("propertyNames"))?;
+        self.subschemas_in_keyword(location, schema.get("propertyNames"))?;
         Ok(())
     }
 
@@ -324,21 +329,21 @@ impl<'r> GraphReader<'r> {
         schema: &'r Map<String, Json>,
         node: &mut Subschema,
     ) -> Result<(), String> {
-        let items = self.inside(location, schema.get("items"))?;
+        let items = self.subschemas_in_keyword(location, schema.get("items"))?;
         if schema.get("items").is_some_and(Json::is_array) {
             node.prefix = items;
-            node.items = self.inside(location, schema.get("additionalItems"))?.pop();
+            node.items = self.subschemas_in_keyword(location, schema.get("additionalItems"))?.pop();
         } else {
-            node.prefix = self.inside(location, schema.get("prefixItems"))?;
+            node.prefix = self.subschemas_in_keyword(location, schema.get("prefixItems"))?;
             node.items = items.first().copied();
         }
-        node.any_items = self.inside(location, schema.get("contains"))?;
-        node.any_items.extend(self.inside(location, schema.get("unevaluatedItems"))?);
+        node.any_items = self.subschemas_in_keyword(location, schema.get("contains"))?;
+        node.any_items.extend(self.subschemas_in_keyword(location, schema.get("unevaluatedItems"))?);
         Ok(())
     }
 }
 
-/// The entries of a map of subschemas.
+/// Returns the entries of a keyword whose value maps names to subschemas.
 fn entries(value: Option<&Json>) -> impl Iterator<Item = (&String, &Json)> {
     value.and_then(Json::as_object).into_iter().flatten()
 }

@@ -166,7 +166,7 @@ impl<'a> Node<'a, Tape> for Instance<'a> {
     }
 }
 
-/// Steps for reading a string.
+/// Returns the number of steps that reading a string takes, by its length.
 fn cost_of(text: &str) -> u64 {
     1 + text.len() as u64 / 64
 }
@@ -224,7 +224,7 @@ impl<'a> Object<'a, Tape> for Container<'a> {
     }
 }
 
-/// Members with the texts of their keys.
+/// Iterates over the members of an object, with the texts of their keys.
 pub(super) struct Named<'a> {
     members: Members<'a>,
     meter: &'a Meter<'a>,
@@ -258,7 +258,7 @@ impl<'a> Array<'a, Tape> for Container<'a> {
         if !self.meter.take(self.value.size() as u64 + texts as u64 / 64) {
             return true;
         }
-        let mut items: Vec<String> = self.value.items().map(canonical).collect();
+        let mut items: Vec<String> = self.value.items().map(canonical_json).collect();
         items.sort_unstable();
         items.windows(2).all(|pair| matches!(pair, [one, next] if one != next))
     }
@@ -280,7 +280,7 @@ impl<'a> Iterator for Elements<'a> {
 }
 
 /// JSON in which equal values have equal texts: keys are sorted, and `1.0` is `1`.
-fn canonical(value: Value<'_>) -> String {
+fn canonical_json(value: Value<'_>) -> String {
     let has_odd_number = value
         .descendants()
         .any(|part| part.kind() == ValueKind::Number && part.bytes().iter().any(|b| !b.is_ascii_digit()));

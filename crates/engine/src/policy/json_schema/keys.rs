@@ -18,7 +18,7 @@ use tollgate_document::field::Path;
 /// The fields that determine the type of a value.
 pub(in crate::policy) const TYPE_NAMES: [&str; 2] = ["apiVersion", "kind"];
 
-/// The input of a check of keys.
+/// The subschemas and the step meter with which the keys of a value are checked.
 #[derive(Clone, Copy)]
 pub(super) struct KeyCheck<'r> {
     pub(super) graph: &'r Graph,
@@ -94,17 +94,17 @@ impl SoughtNames {
         let mut sought = SoughtNames::default();
         for name in names {
             sought.looks_inside |= OPAQUE_FIELDS.contains(&name.as_str());
-            sought.names.entry(fold::folded(name)).or_default().insert(name.clone());
+            sought.names.entry(fold::case_folded(name)).or_default().insert(name.clone());
         }
         sought
     }
 
     /// The name that a Go decoder would confuse the key with; `None` if it is exactly that name or unrelated.
-    fn intended(&self, key: &str) -> Option<&str> {
+    fn confusable_name(&self, key: &str) -> Option<&str> {
         if !self.looks_inside {
             return None;
         }
-        let names = self.names.get(fold::folded(key).as_str())?;
+        let names = self.names.get(fold::case_folded(key).as_str())?;
         if names.contains(key) { None } else { names.first().map(String::as_str) }
     }
 }
@@ -133,7 +133,7 @@ pub(super) fn check_sought(
     }
     for (key, member) in value.members() {
         let key_at = at.field(key.text());
-        if let Some(name) = sought.intended(key.text()) {
+        if let Some(name) = sought.confusable_name(key.text()) {
             faults.report(&key_at, member.to_json(), describe_other_case(key.text(), name), true);
         }
         check_sought(meter, member, sought, &key_at, faults);
@@ -144,7 +144,7 @@ pub(super) fn check_sought(
 fn report_other_cases(value: Value<'_>, at: &Path<'_>, faults: &mut ViolationSink<'_>) {
     let mut first: HashMap<String, &str> = HashMap::new();
     for (key, member) in value.members() {
-        let known = *first.entry(fold::folded(key.text())).or_insert(key.text());
+        let known = *first.entry(fold::case_folded(key.text())).or_insert(key.text());
         if known != key.text() {
             let text = describe_other_case(key.text(), &shortened_name(known));
             faults.report(&at.field(key.text()), member.to_json(), text, true);
@@ -152,7 +152,7 @@ fn report_other_cases(value: Value<'_>, at: &Path<'_>, faults: &mut ViolationSin
     }
 }
 
-/// Checks only the keys that determine the type of a value.
+/// Checks only the keys that determine the type of a value, `apiVersion` and `kind`.
 pub(super) fn check_type(value: Value<'_>, at: &Path<'_>, faults: &mut ViolationSink<'_>) {
     let intended_name = |key: &str| TYPE_NAMES.into_iter().find(|name| fold::is_same(name, key));
     report_duplicates(value, at, faults, |key| intended_name(key).is_some());
@@ -184,7 +184,7 @@ fn describe_other_case(key: &str, name: &str) -> String {
     )
 }
 
-/// Reports duplicate keys.
+/// Reports keys that an object contains twice.
 fn report_duplicates(
     value: Value<'_>,
     at: &Path<'_>,
@@ -207,7 +207,7 @@ fn report_duplicates(
     }
 }
 
-/// An object with all its members, in their order.
+/// Returns an object as JSON with all its members, duplicates included, in their order.
 fn as_written(value: Value<'_>) -> String {
     let mut out = String::from("{");
     for (key, member) in value.members() {
@@ -234,6 +234,6 @@ fn intended_name(graph: &Graph, key: &str, schemas: &[u32], names: &[&str]) -> O
     if known().all(|schema| schema.properties.is_empty()) {
         return None;
     }
-    let folded = fold::folded(key);
+    let folded = fold::case_folded(key);
     known().find_map(|schema| schema.folded.get(folded.as_str())).map(ToString::to_string)
 }

@@ -14,7 +14,7 @@ fn violations_and_steps(schema: &Schema, value: &str) -> (Vec<String>, u64) {
     schema.check_value(document.root(), &Path::ROOT.field("data"), &budget, &mut |at, fault| {
         found.push(format!("{}: {}", at.owned().print(PathStyle::User), fault.text));
     });
-    (found, budget.taken())
+    (found, budget.steps_taken())
 }
 
 fn faults(schema: &str, value: &str) -> Result<Vec<String>, String> {
@@ -323,7 +323,7 @@ fn a_budget_is_for_all_values_of_an_object() {
         schema.check_value(document.root(), &Path::ROOT, &budget, &mut |_, fault| texts.push(fault.text));
     }
     assert!(texts.last().unwrap().contains("exceeds the step limit"), "{:?}", texts.last());
-    assert!(budget.taken() < 5_000_000);
+    assert!(budget.steps_taken() < 5_000_000);
 }
 
 #[test]

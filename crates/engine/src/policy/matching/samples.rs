@@ -21,19 +21,19 @@ impl Scope {
         named.chain(by_label)
     }
 
-    /// The patterns of drivers.
+    /// Returns the patterns of drivers in `spec.match`.
     pub(in crate::policy) fn compared_drivers(&self) -> impl Iterator<Item = &str> {
         self.drivers.iter().flatten().map(Glob::pattern)
     }
 }
 
 impl Exemptions {
-    /// The patterns of users.
+    /// Returns the patterns of exempt users.
     pub(in crate::policy) fn users(&self) -> impl Iterator<Item = &str> {
         self.users.iter().map(Glob::pattern)
     }
 
-    /// The patterns of groups.
+    /// Returns the patterns of exempt groups.
     pub(in crate::policy) fn groups(&self) -> impl Iterator<Item = &str> {
         self.groups.iter().map(Glob::pattern)
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::{ParameterPolicy, type_name};
-use crate::policy::diff::{Aspect, Circumstances, Schemas, drivers, level_at};
+use crate::policy::diff::{Aspect, Circumstances, Schemas, level_at, sample_drivers};
 use crate::policy::kind::PolicySpec;
 use crate::policy::{MatchedPolicy, Policy};
 use crate::rules::Level;
@@ -51,7 +51,7 @@ impl<'s> Aspect<'s> for KnownParameters<'s> {
         if ours.is_empty() {
             return samples;
         }
-        for driver in drivers(ours.iter().map(|(policy, _)| *policy), circumstances) {
+        for driver in sample_drivers(ours.iter().map(|(policy, _)| *policy), circumstances) {
             for (api_version, kind) in &types {
                 let violated = schemas.all().map(|schema| Some(schema.to_owned())).chain([None]);
                 samples.extend(violated.map(|violated| SampleParameters {
@@ -107,7 +107,7 @@ impl<'s> Aspect<'s> for KnownParameters<'s> {
         format!("parameters {name}{violates}{driver}")
     }
 
-    fn slot(sample: &SampleParameters) -> Option<String> {
+    fn compared_text_subject(sample: &SampleParameters) -> Option<String> {
         let SampleParameters { driver, api_version, kind, violated } = sample;
         violated.as_ref().map(|_| format!("{driver} {api_version} {kind}"))
     }

@@ -3,9 +3,10 @@
 use std::collections::BTreeSet;
 
 use super::{
-    BindingPolicy, DataRequirement, EntryGroup, Grant, TaintPolicy, taint_policies, with_driver, yaml_scalar,
+    BindingPolicy, DataRequirement, EntryGroup, ResolvedEntry, TaintPolicy, taint_policies, with_driver,
+    yaml_scalar,
 };
-use crate::policy::diff::{Aspect, Circumstances, Schemas, drivers, level_at, sample_keys};
+use crate::policy::diff::{Aspect, Circumstances, Schemas, level_at, sample_drivers, sample_keys};
 use crate::policy::glob;
 use crate::policy::{MatchedPolicy, Policy};
 use crate::rules::Level;
@@ -16,8 +17,8 @@ use tollgate_formats::gotime::Timestamp;
 const OTHER: &str = "any-other";
 
 impl TaintPolicy {
-    /// The times at which its entries expire.
-    pub(in crate::policy) fn times(&self) -> impl Iterator<Item = Timestamp> {
+    /// Returns the times at which the entries of the policy expire.
+    pub(in crate::policy) fn expiry_times(&self) -> impl Iterator<Item = Timestamp> {
         self.entries().filter_map(|entry| entry.terms.expires)
     }
 }
@@ -64,7 +65,7 @@ impl<'s> Aspect<'s> for PublishedTaints<'s> {
             return Vec::new();
         }
         let schemas = Schemas::of(policies);
-        for driver in drivers(ours.iter().map(|(matched, _)| matched.policy), circumstances) {
+        for driver in sample_drivers(ours.iter().map(|(matched, _)| matched.policy), circumstances) {
             // A slice always has a driver.
             if driver.is_empty() && circumstances.kind == ApiKind::ResourceSlice {
                 continue;
@@ -132,7 +133,7 @@ impl<'s> Aspect<'s> for PublishedTaints<'s> {
         }
     }
 
-    fn slot(sample: &SampleTaint) -> Option<String> {
+    fn compared_text_subject(sample: &SampleTaint) -> Option<String> {
         match &sample.about {
             TaintPart::Data { key, .. } => Some(format!("{} {key}", sample.driver)),
             _ => None,
@@ -164,7 +165,7 @@ impl EntryGroup<'_> {
             |policies: &mut dyn Iterator<Item = &Policy>| policies.map(|policy| level_at(policy, now)).max();
         match part {
             TaintPart::Published { key, value, effect } => {
-                let matches = |grant: &Grant<'_>| {
+                let matches = |grant: &ResolvedEntry<'_>| {
                     grant.entry.terms.includes(value, effect) && glob::matches(&grant.key, key)
                 };
                 let denying = self.denied.iter().filter(|grant| matches(grant)).map(|grant| grant.policy);

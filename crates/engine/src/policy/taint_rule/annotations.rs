@@ -42,7 +42,7 @@ impl AnnotationPolicy {
         self.required.contains(&name)
     }
 
-    /// Returns the maximum age of rules; `None` if it is not limited.
+    /// Returns the maximum number of seconds until a rule expires; `None` if it is not limited.
     pub(super) fn max_age_seconds(&self) -> Option<i64> {
         self.max_age_seconds
     }

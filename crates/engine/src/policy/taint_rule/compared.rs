@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::TaintRulePolicy;
 use super::annotations::AnnotationPolicy;
 use super::limits::{Limits, SampleImpact};
-use crate::policy::diff::{Aspect, Circumstances, drivers, level_at};
+use crate::policy::diff::{Aspect, Circumstances, level_at, sample_drivers};
 use crate::policy::kind::PolicySpec;
 use crate::policy::{MatchedPolicy, Policy};
 use crate::rule_annotations;
@@ -81,7 +81,7 @@ impl<'s> Aspect<'s> for RuleGuards<'s> {
             return Vec::new();
         }
         let impacts = SampleImpact::all(ours.iter().filter_map(|(_, spec)| spec.limits.as_ref()));
-        for driver in drivers(ours.iter().map(|(policy, _)| *policy), circumstances) {
+        for driver in sample_drivers(ours.iter().map(|(policy, _)| *policy), circumstances) {
             let mut add = |about| samples.insert(SampleRule { driver: driver.clone(), about });
             for bits in 0..8_u8 {
                 let [pool, device, other] = [1, 2, 4].map(|bit| bits & bit != 0);
@@ -155,7 +155,7 @@ impl<'s> Aspect<'s> for RuleGuards<'s> {
         }
     }
 
-    fn slot(sample: &SampleRule) -> Option<String> {
+    fn compared_text_subject(sample: &SampleRule) -> Option<String> {
         let is_tainted = matches!(&sample.about, RulePart::Impact(impact) if impact.is_tainted());
         is_tainted.then(|| sample.driver.clone())
     }

@@ -47,7 +47,7 @@ struct Acknowledge {
     groups: Option<Vec<Glob>>,
 }
 
-/// A value for each limited resource.
+/// A value for each number that `maxImpact` limits: devices, pods and namespaces.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PerResource<T> {
     devices: T,

@@ -51,17 +51,17 @@ struct Change<'c> {
 }
 
 impl Change<'_> {
-    /// Returns what is tainted after the request.
-    fn after(&self, by_class: bool) -> TaintedDevices<'_> {
-        self.with(Some(&self.new), by_class)
+    /// Returns the devices that all rules together taint after the request.
+    fn tainted_after(&self, by_class: bool) -> TaintedDevices<'_> {
+        self.tainted_with(Some(&self.new), by_class)
     }
 
-    /// Returns what is tainted before the request.
-    fn before(&self) -> TaintedDevices<'_> {
-        self.with(self.old.as_ref(), true)
+    /// Returns the devices that all rules together taint before the request.
+    fn tainted_before(&self) -> TaintedDevices<'_> {
+        self.tainted_with(self.old.as_ref(), true)
     }
 
-    fn with<'s>(&'s self, with: Option<&'s ProposedChange>, by_class: bool) -> TaintedDevices<'s> {
+    fn tainted_with<'s>(&'s self, with: Option<&'s ProposedChange>, by_class: bool) -> TaintedDevices<'s> {
         let (snapshot, profile) = (&*self.state.snapshot, self.context.profile);
         RulesTogether { snapshot, profile, without: self.name, with, by_class }.tainted_devices()
     }
@@ -79,16 +79,21 @@ impl Change<'_> {
 
     /// Returns which limits are exceeded further than before the request; `None` if none are. `driver` is that of the
     /// rule's selector.
-    fn excess(&self, limit: TaintedLimit, driver: Option<&str>, by_class: bool) -> Option<Excess> {
-        let after = self.after(by_class);
+    fn exceeded_limit(
+        &self,
+        limit: TaintedLimit,
+        driver: Option<&str>,
+        by_class: bool,
+    ) -> Option<ExceededLimit> {
+        let after = self.tainted_after(by_class);
         match limit {
             TaintedLimit::Number(limit) => {
                 let total = self.total(&after);
-                if total <= limit || total <= self.total(&self.before()) {
+                if total <= limit || total <= self.total(&self.tainted_before()) {
                     return None;
                 }
                 let devices = if limit == 1 { "device" } else { "devices" };
-                Some(Excess {
+                Some(ExceededLimit {
                     found: format!("{total} devices"),
                     allowed: format!("{limit} {devices}"),
                     short: format!("all rules together would taint {total} devices; the limit is {limit}"),
@@ -107,12 +112,12 @@ impl Change<'_> {
                     let published = self.state.snapshot.published_devices(driver);
                     let limit = (published * usize::from(percent) / 100).max(1);
                     let grows = |before: &TaintedDevices<'_>| count > before.count(driver);
-                    if count > limit && grows(before.get_or_insert_with(|| self.before())) {
+                    if count > limit && grows(before.get_or_insert_with(|| self.tainted_before())) {
                         found.push(format!("{count} of the {published} devices of driver {driver}"));
                         allowed.push(limit.to_string());
                     }
                 }
-                (!found.is_empty()).then(|| Excess {
+                (!found.is_empty()).then(|| ExceededLimit {
                     found: and_list(&found),
                     allowed: format!("{percent}%, which is {}", and_list(&allowed)),
                     short: format!("all rules together would taint more than {percent}% of the devices"),
@@ -122,8 +127,8 @@ impl Change<'_> {
     }
 }
 
-/// A limit that is exceeded.
-struct Excess {
+/// The number of tainted devices that exceeds a limit of `maxTainted`, and the limit, as texts.
+struct ExceededLimit {
     /// The exceeded amount, such as `51 of the 1000 devices of driver gpu.example.com`.
     found: String,
     /// The limit, such as `5%, which is 50`.
@@ -162,7 +167,7 @@ impl Limits {
         let name = rule.metadata().name();
         let change = Change { matched, state, name, new, old, context };
         let driver = selection.selector.and_then(view::TaintSelector::driver);
-        let Some(excess) = change.excess(limit, driver, true) else {
+        let Some(excess) = change.exceeded_limit(limit, driver, true) else {
             // Rules that were created since then do not count, and they can be as many as anybody likes.
             let short = match state.stale_seconds {
                 Some(_) => "cannot check this rule: the cluster state is not current",
@@ -176,9 +181,9 @@ impl Limits {
                 format!("cannot check this rule against {policy}: the numbers may be too low{caveat}");
             return self.report_unknown(matched, report, detail, short);
         };
-        let Excess { found, allowed, short } = &excess;
-        let is_certain =
-            !change.after(true).has_class_rules() || change.excess(limit, driver, false).is_some();
+        let ExceededLimit { found, allowed, short } = &excess;
+        let is_certain = !change.tainted_after(true).has_class_rules()
+            || change.exceeded_limit(limit, driver, false).is_some();
         if !is_certain {
             let detail = format!(
                 "with this rule, all rules together taint at most {found}, but {policy} allows {allowed}; deviceClassName \

@@ -68,8 +68,8 @@ impl SampleToleration {
 }
 
 impl TolerationPolicy {
-    /// The times at which its entries expire.
-    pub(in crate::policy) fn times(&self) -> impl Iterator<Item = Timestamp> {
+    /// Returns the times at which the entries of the policy expire.
+    pub(in crate::policy) fn expiry_times(&self) -> impl Iterator<Item = Timestamp> {
         self.entries().filter_map(|grant| grant.terms.expires)
     }
 
@@ -140,7 +140,7 @@ impl<'s> Aspect<'s> for AllowedTolerations<'s> {
 
     fn level(&self, sample: &SampleToleration) -> Option<Level> {
         let taints = sample.tolerated();
-        let refusing = self.groups.iter().flat_map(|group| group.refusing(&taints));
+        let refusing = self.groups.iter().flat_map(|group| group.refusing_policies(&taints));
         refusing.map(|policy| level_at(policy, self.now)).max()
     }
 
@@ -163,8 +163,8 @@ impl<'s> Aspect<'s> for AllowedTolerations<'s> {
 
 impl<'s> EntryGroup<'s> {
     /// The policies that refuse to tolerate these taints.
-    fn refusing(&self, taints: &ToleratedTaints<'_>) -> impl Iterator<Item = &'s Policy> {
-        let restricting = self.restricting.filter(|_| !self.uncovered(taints).is_empty());
+    fn refusing_policies(&self, taints: &ToleratedTaints<'_>) -> impl Iterator<Item = &'s Policy> {
+        let restricting = self.restricting.filter(|_| !self.uncovered_effects(taints).is_empty());
         let requiring = self.requires_key.filter(|_| taints.key.is_none());
         let denying = self.denied.iter().filter(|(_, grant)| grant.entry.intersects(taints));
         let policies = restricting.map(|matched| matched.policy).into_iter().chain(requiring);
@@ -203,7 +203,7 @@ impl<'s> Aspect<'s> for AddedTolerations<'s> {
         format!("default toleration {sample}")
     }
 
-    fn word(level: Option<Level>) -> &'static str {
+    fn result_word(level: Option<Level>) -> &'static str {
         if level.is_none() { "added to new claims" } else { "not added" }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! The verdict on a toleration is in [`super::check_tolerations`].
 
-use super::{EntryGroup, Grant, toleration_policies};
+use super::{EntryGroup, SourcedEntry, toleration_policies};
 use crate::admission::{Labels, Operation};
 use crate::policy::matching::ScopeMatch;
 use crate::policy::{MatchedPolicy, Policy, PolicySet};
@@ -90,7 +90,7 @@ fn listed(policies: &[MatchedPolicy<'_>], action: Level, now: Timestamp) -> Opti
         meant.map(|(matched, _)| matched.policy.id()).collect()
     };
     let group = EntryGroup::of(policies, action, Some(now));
-    let entries = |grants: Option<&Vec<Grant<'_>>>| -> Vec<ListedEntry> {
+    let entries = |grants: Option<&Vec<SourcedEntry<'_>>>| -> Vec<ListedEntry> {
         grants
             .into_iter()
             .flatten()

@@ -11,7 +11,7 @@ use tollgate_api::view::Toleration;
 use tollgate_document::doc::{New, Value};
 
 /// A toleration as text fields; an empty text is a field that is not set.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub(in crate::policy) struct WrittenToleration {
     key: Box<str>,
     operator: Box<str>,
@@ -22,7 +22,7 @@ pub(in crate::policy) struct WrittenToleration {
 
 impl WrittenToleration {
     /// Reads an entry of `defaults`; a missing operator becomes `Equal`.
-    pub(super) fn read(item: Value<'_>) -> WrittenToleration {
+    pub(in crate::policy) fn read(item: Value<'_>) -> WrittenToleration {
         let operator = item.get("operator").str();
         WrittenToleration {
             key: item.get("key").str().into(),
@@ -44,12 +44,12 @@ impl WrittenToleration {
         }
     }
 
-    /// True if it has a value although its operator is `Exists`, which ignores values.
+    /// True if the toleration has a value although its operator is `Exists`, which ignores values.
     pub(super) fn has_useless_value(&self) -> bool {
         &*self.operator == "Exists" && !self.value.is_empty()
     }
 
-    /// True if it has seconds although its effect is not NoExecute, which alone uses them.
+    /// True if the toleration has seconds although its effect is not NoExecute, which alone uses them.
     pub(super) fn has_useless_seconds(&self) -> bool {
         self.seconds.is_some() && &*self.effect != "NoExecute"
     }
@@ -59,7 +59,8 @@ impl WrittenToleration {
         self.tolerated_for(self.effect.is_empty() && profile.empty_effect_stops_eviction)
     }
 
-    /// Returns the taints that it matches: forever if `ignores_seconds`, otherwise for as many seconds as it states.
+    /// Returns the taints that the toleration matches: forever if `ignores_seconds`, otherwise for as many seconds
+    /// as it states.
     pub(super) fn tolerated_for(&self, ignores_seconds: bool) -> ToleratedTaints<'_> {
         ToleratedTaints {
             key: self.key(),
@@ -91,7 +92,7 @@ impl WrittenToleration {
     }
 
     /// Returns the toleration as a new JSON object, to be added to a list.
-    pub(super) fn to_new(&self) -> New {
+    pub(in crate::policy) fn to_new(&self) -> New {
         let mut fields: Vec<(&'static str, New)> =
             self.set_fields().map(|(name, text)| (name, New::Str(text.into()))).collect();
         fields.extend(self.seconds.map(|seconds| ("tolerationSeconds", New::Int(seconds))));

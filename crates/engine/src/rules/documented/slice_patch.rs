@@ -22,9 +22,9 @@ use tollgate_formats::names;
 
 /// Maximum number of attributes and capacities of a patch, together.
 const ATTRIBUTES_LIMIT: usize = 32;
-/// Longest string or version, in bytes.
+/// Maximum length in bytes of a string or version attribute.
 const VALUE_LIMIT: usize = 64;
-/// The effects of the draft.
+/// The effects that the first draft of KEP-5055 allows in a ResourceSlicePatch.
 const EFFECTS: [&str; 2] = ["NoExecute", "NoSchedule"];
 
 pub(super) fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {

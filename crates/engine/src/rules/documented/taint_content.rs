@@ -9,10 +9,6 @@ use tollgate_document::finding::BadValue;
 
 pub(super) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, placed: &LocatedTaint<'_>) {
     let (taint, documented) = (placed.taint, cx.profile.documented);
-    // Hardly any taint has one of them.
-    if !taint.has_more() {
-        return;
-    }
     if let Some(limit) = documented.taint_data
         && !taint.data().is_null()
         && cx.is_oversized(taint.data(), limit)
@@ -24,8 +20,8 @@ pub(super) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, placed: &LocatedTaint<'_
     {
         cx.report(OVERSIZED_TAINT_DESCRIPTION, &at.field("description")).too_long(too_long(limit));
     }
-    if let Some(rate) = taint.evictions_per_second()
-        && documented.eviction_rate
+    if documented.eviction_rate
+        && let Some(rate) = taint.evictions_per_second()
         && rate <= 0
     {
         let at = at.field("evictionsPerSecond");

@@ -8,16 +8,11 @@ use tollgate_document::finding::BadValue;
 use tollgate_formats::gotime;
 
 /// Seconds by which a time may be in the future, because clocks differ.
-const CLOCK_DIFFERENCE: i64 = 60;
+const MAX_CLOCK_SKEW_SECONDS: i64 = 60;
 
 pub(super) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, placed: &LocatedTaint<'_>) {
-    // A valid time of this length has no other form.
-    let written = placed.taint.written_time().bytes();
-    if cx.latest.is_some_and(|latest| written.len() == latest.len() && *written <= latest[..]) {
-        return;
-    }
     let (Some(time), Some(now)) = (placed.taint.time_added(), cx.now) else { return };
-    if time.seconds.saturating_sub(now.seconds) > CLOCK_DIFFERENCE {
+    if time.seconds.saturating_sub(now.seconds) > MAX_CLOCK_SKEW_SECONDS {
         let written = gotime::rfc3339(time);
         let detail = format!("{written} is in the future, so no pods are evicted before then");
         let value = BadValue::str(&written);

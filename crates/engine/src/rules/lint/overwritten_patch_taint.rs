@@ -10,9 +10,9 @@ pub(super) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, taints: TaintList<'_>) {
     if taints.owner != TaintOwner::Patch {
         return;
     }
-    let identity = |entry| taint_identity(taints.read(entry).1);
+    let identity = |entry| taint_identity(taints.device_and_taint(entry).1);
     duplicates::for_each_repeat(taints.entries(), identity, |(first, entry), (later, again)| {
-        let ((_, taint), (_, again)) = (taints.read(entry), taints.read(again));
+        let ((_, taint), (_, again)) = (taints.device_and_taint(entry), taints.device_and_taint(again));
         if taint.value() != again.value() {
             cx.report(OVERWRITTEN_PATCH_TAINT, &at.index(later))
                 .duplicate(again.key(), "overwrites an earlier taint with the same key and effect")

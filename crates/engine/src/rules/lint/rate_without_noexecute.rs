@@ -9,8 +9,7 @@ use tollgate_document::finding::BadValue;
 pub(super) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, placed: &LocatedTaint<'_>) {
     let taint = placed.taint;
     // An effect that is missing or unknown is reported by itself.
-    if taint.has_more()
-        && let Some(rate) = taint.evictions_per_second()
+    if let Some(rate) = taint.evictions_per_second()
         && taint.effect() != "NoExecute"
         && cx.profile.effects.contains(&taint.effect())
     {

@@ -25,7 +25,7 @@ pub(super) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, placed: &LocatedTaint<'_
     if !(0..=ON_ITS_WAY).contains(&age) {
         return;
     }
-    let Some(stored) = placed.stored().and_then(Taint::time_added) else { return };
+    let Some(stored) = placed.stored_counterpart().and_then(Taint::time_added) else { return };
     if stored.seconds < time.seconds {
         let value = BadValue::str(&gotime::rfc3339(time));
         let detail =

@@ -21,8 +21,8 @@ const SHORT: &str = "no device that shares counters with this one is tainted";
 const HELP: &str = "taint every device that uses the same hardware, such as the device and all its partitions; if only this \
                     device is affected, ignore this warning";
 
-/// Names that the detail lists.
-const NAMED: usize = 3;
+/// Maximum number of device names that the message lists.
+const MAX_NAMED: usize = 3;
 
 pub(super) fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
     let Body::Slice(slice) = admission.object.body else { return };
@@ -41,7 +41,7 @@ pub(super) fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
     let devices_at = spec_at.field("devices");
     for (index, device) in spec.devices().iter().enumerate().filter(|(_, device)| is_concerned(*device)) {
         let sharers = consumers.untainted_sharers(index, device, version);
-        let named: Vec<&str> = sharers.iter().take(NAMED).copied().collect();
+        let named: Vec<&str> = sharers.iter().take(MAX_NAMED).copied().collect();
         let named = named.join(", ");
         let device_at = devices_at.index(index);
         let body_at = Device::body_at(&device_at, version);
@@ -56,7 +56,7 @@ pub(super) fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
                 ),
             ),
             count => {
-                let more = if count > NAMED { format!(" and {} more", count - NAMED) } else { String::new() };
+                let more = if count > MAX_NAMED { format!(" and {} more", count - MAX_NAMED) } else { String::new() };
                 cx.report(UNTAINTED_PARTITIONS, &at).invalid(
                     device.name(),
                     format_args!(

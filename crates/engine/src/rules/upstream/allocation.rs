@@ -26,9 +26,9 @@ use tollgate_formats::names::{self, Unit};
 const RESULTS_LIMIT: usize = 32;
 /// Maximum number of configurations from the claim and the class together.
 const CONFIGS_LIMIT: usize = 64;
-/// The schema type of an allocation.
+/// The schema type of an allocation, for printing one that was changed.
 static WHOLE: Ty = Ty::Struct(&ALLOCATION);
-const SOURCES: &[&str] = &["FromClaim", "FromClass"];
+const CONFIG_SOURCES: &[&str] = &["FromClaim", "FromClass"];
 
 /// Checks an allocation that is new, or that a stored one is unchanged. Nothing if the new status has none.
 // upstream v1.36 validateResourceClaimStatusUpdate; v1.37 validate.UpdatePointer with NoModify
@@ -48,7 +48,7 @@ pub fn check_allocation_result(
     }
     if cx.is_declarative() {
         cx.report(ALLOCATION_CHANGED, at)
-            .native()
+            .declarative_native()
             .invalid(BadValue::Null, "field cannot be modified once set");
     } else {
         let value = hub::printed(cx, allocation.json(), &WHOLE);
@@ -112,22 +112,22 @@ fn check_pool_name(cx: &mut Cx<'_, '_>, at: &Path<'_>, pool: &str) {
         return naming::check_pool(cx, RESULT_DEVICE, at, pool);
     }
     if pool.is_empty() {
-        cx.report(RESULT_DEVICE, at).native().required("");
+        cx.report(RESULT_DEVICE, at).declarative_native().required("");
         return;
     }
     if pool.len() > POOL_LIMIT {
-        cx.report(RESULT_DEVICE, at).native().too_long(too_long(POOL_LIMIT));
+        cx.report(RESULT_DEVICE, at).declarative_native().too_long(too_long(POOL_LIMIT));
     }
     for (number, segment) in pool.split('/').enumerate() {
         if segment.is_empty() {
             let detail = format!("segment {number}: must not be empty");
             let value = BadValue::str(gofmt::head(pool, cx.max_text_bytes().saturating_add(8)));
-            cx.report(RESULT_DEVICE, at).native().invalid(value, detail);
+            cx.report(RESULT_DEVICE, at).declarative_native().invalid(value, detail);
             continue;
         }
         names::dns_subdomain(segment, Unit::Bytes, &mut |detail| {
             cx.report(RESULT_DEVICE, at)
-                .native()
+                .declarative_native()
                 .invalid(segment, format_args!("segment {number}: {detail}"));
         });
     }
@@ -138,7 +138,7 @@ fn check_pool_name(cx: &mut Cx<'_, '_>, at: &Path<'_>, pool: &str) {
 pub fn check_share_id(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, share: &str) {
     if cx.is_declarative() {
         if !names::is_lowercase_uuid(share) {
-            cx.report(rule, at).native().invalid(share, names::LOWERCASE_UUID);
+            cx.report(rule, at).declarative_native().invalid(share, names::LOWERCASE_UUID);
         }
     } else if let Some(detail) = names::uid_problem(share) {
         cx.report(rule, at).invalid(share, detail);
@@ -150,13 +150,13 @@ pub fn check_share_id(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, share: &
 fn check_config(cx: &mut Cx<'_, '_>, at: &Path<'_>, config: AllocationConfig<'_>, names: &Names<'_>) {
     let (source, source_at) = (config.source(), at.field("source"));
     if source.is_empty() {
-        cx.report(ALLOCATION_CONFIG_SOURCE, &source_at).covered().required("");
-    } else if !SOURCES.contains(&source) {
+        cx.report(ALLOCATION_CONFIG_SOURCE, &source_at).covered_by_declarative().required("");
+    } else if !CONFIG_SOURCES.contains(&source) {
         let value = lists::named_string(cx, source);
         cx.report(ALLOCATION_CONFIG_SOURCE, &source_at)
-            .covered()
-            .not_supported(value, || supported_values(SOURCES))
-            .did_you_mean(&source_at, source, SOURCES);
+            .covered_by_declarative()
+            .not_supported(value, || supported_values(CONFIG_SOURCES))
+            .did_you_mean(&source_at, source, CONFIG_SOURCES);
     }
     constraints::check_references(cx, &at.field("requests"), config.requests(), names);
     config::check_opaque(cx, at, config.opaque(), false);

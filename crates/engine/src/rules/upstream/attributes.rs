@@ -11,8 +11,8 @@ use tollgate_document::finding::BadValue;
 use tollgate_formats::names;
 
 /// Maximum number of attributes and capacities of a device, together.
-const LIMIT: usize = 32;
-/// Longest string or version, in bytes.
+const MAX_ATTRIBUTES: usize = 32;
+/// Maximum length in bytes of a string or version attribute.
 const VALUE_LIMIT: usize = 64;
 /// The fields that can hold a value, in the order in which the server names them.
 const FIELDS: [&str; 8] = ["int", "bool", "string", "version", "ints", "bools", "strings", "versions"];
@@ -26,8 +26,9 @@ pub fn check_count(cx: &mut Cx<'_, '_>, at: &Path<'_>, body: DeviceBody<'_>) {
         values += value_count(attribute);
     }
     let entries = attributes + body.capacity().len();
-    if entries > LIMIT {
-        let detail = format_args!("the total number of attributes and capacities must not exceed {LIMIT}");
+    if entries > MAX_ATTRIBUTES {
+        let detail =
+            format_args!("the total number of attributes and capacities must not exceed {MAX_ATTRIBUTES}");
         cx.report(TOO_MANY_ATTRIBUTES, at).invalid(BadValue::count(entries), detail);
     }
     let limit = cx.profile.limits.attribute_values;
@@ -72,7 +73,7 @@ pub fn check_attributes(cx: &mut Cx<'_, '_>, at: &Path<'_>, attributes: Map<'_, 
         }
         // Declarative paths have the whole name. A shortened one is another path: then both validators are heard.
         if name.len() > NAME_LIMIT {
-            cx.part(true, |cx| check_value(cx, &at.short_key(name, NAME_LIMIT), attribute));
+            cx.check_part(true, |cx| check_value(cx, &at.short_key(name, NAME_LIMIT), attribute));
             cx.declaratively(|cx| check_value(cx, &at.key(name), attribute));
         } else {
             check_value(cx, &at.key(name), attribute);
@@ -140,7 +141,7 @@ fn check_union(cx: &mut Cx<'_, '_>, at: &Path<'_>, attribute: Attribute<'_>) {
         } else {
             (format!("{{{}}}", names.join(", ")), format!("must specify exactly one of: {all}"))
         };
-        cx.report(ATTRIBUTE_VALUE, at).native().invalid(BadValue::str(&value), detail);
+        cx.report(ATTRIBUTE_VALUE, at).declarative_native().invalid(BadValue::str(&value), detail);
         return;
     }
     let detail = "exactly one value must be specified";

@@ -1,7 +1,7 @@
 //! Binding conditions, of a device and of an allocation result.
 
 use super::hub;
-use super::lists::{self, KeySet};
+use super::lists;
 use crate::rules::Cx;
 use crate::rules::table::BINDING_CONDITIONS;
 use tollgate_api::view::Strings;
@@ -9,7 +9,7 @@ use tollgate_document::field::Path;
 use tollgate_formats::names;
 
 /// Maximum number of conditions in either of the two lists.
-const LIMIT: usize = 4;
+const MAX_BINDING_CONDITIONS: usize = 4;
 
 /// Checks the two lists of the device or result at `at`.
 // upstream v1.36 validateDeviceBindingParameters
@@ -27,8 +27,8 @@ pub fn check_binding_conditions(
     }
     check_duplicates(cx, &conditions_at, conditions);
     check_duplicates(cx, &failures_at, failures);
-    let known = KeySet::of(conditions.iter());
-    for (index, failure) in failures.iter().enumerate().filter(|(_, failure)| known.has(failure)) {
+    let known = lists::names(conditions.iter());
+    for (index, failure) in failures.iter().enumerate().filter(|(_, failure)| known.get(*failure).is_some()) {
         cx.report(BINDING_CONDITIONS, &failures_at.index(index))
             .invalid(failure, "bindingFailureConditions must not overlap with bindingConditions");
     }
@@ -45,7 +45,9 @@ pub fn check_binding_conditions(
 }
 
 fn check_items(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: Strings<'_>) {
-    if !lists::check_max_items(cx, BINDING_CONDITIONS, at, list.len(), LIMIT) || !cx.is_hand_written() {
+    if !lists::check_max_items(cx, BINDING_CONDITIONS, at, list.len(), MAX_BINDING_CONDITIONS)
+        || !cx.is_hand_written()
+    {
         return;
     }
     let (unit, word) = (cx.profile.label_unit, cx.profile.label_key_word);

@@ -37,7 +37,9 @@ pub fn check_claim(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
     }
     // The immutability of a template is hand-written in every release, and so is that of the shape of a request.
     if is_claim && !is_same && cx.is_declarative() {
-        cx.report(IMMUTABLE_CLAIM_SPEC, &spec_at).native().invalid(BadValue::Null, "field is immutable");
+        cx.report(IMMUTABLE_CLAIM_SPEC, &spec_at)
+            .declarative_native()
+            .invalid(BadValue::Null, "field is immutable");
     } else {
         let value = hub::printed_member(cx, admission.object, "spec");
         cx.report(IMMUTABLE_CLAIM_SPEC, &spec_at).invalid(value, "field is immutable");
@@ -79,14 +81,14 @@ fn check_spec(cx: &mut Cx<'_, '_>, at: &Path<'_>, new: ClaimSpec<'_>, old: Optio
     };
     let names = Names::new(new.requests());
     let mut attributes = ConstraintAttributes::new(new.constraints());
-    cx.part(is_same("requests"), |cx| {
+    cx.check_part(is_same("requests"), |cx| {
         let stored = old.map(DeviceClaim::requests);
         request::check_list(cx, &at.field("requests"), new.requests(), stored, &mut attributes);
     });
-    cx.part(is_same("constraints"), |cx| {
+    cx.check_part(is_same("constraints"), |cx| {
         constraints::check_list(cx, &at.field("constraints"), new.constraints(), &names);
     });
-    cx.part(is_same("config"), |cx| {
+    cx.check_part(is_same("config"), |cx| {
         config::check_claim(cx, &at.field("config"), new.config(), &names);
     });
     attributes.check_total(cx, &at);

@@ -23,12 +23,12 @@ pub fn check_device_class(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>
 fn check_spec(cx: &mut Cx<'_, '_>, at: &Path<'_>, new: ClassSpec<'_>, old: Option<ClassSpec<'_>>) {
     let is_same = |json| old.is_some_and(|old| same_member(new.json(), old.json(), &CLASS_SPEC, json));
     let stored = is_same("selectors");
-    cx.part(stored, |cx| selectors::check_list(cx, &at.field("selectors"), new.selectors(), stored));
+    cx.check_part(stored, |cx| selectors::check_list(cx, &at.field("selectors"), new.selectors(), stored));
     let stored = is_same("config");
-    cx.part(stored, |cx| config::check_class(cx, &at.field("config"), new.config(), stored));
+    cx.check_part(stored, |cx| config::check_class(cx, &at.field("config"), new.config(), stored));
     if let Some(name) = new.extended_resource_name() {
         let at = at.field("extendedResourceName");
-        cx.part(is_same("extendedResourceName"), |cx| check_extended_resource(cx, &at, name));
+        cx.check_part(is_same("extendedResourceName"), |cx| check_extended_resource(cx, &at, name));
     }
 }
 
@@ -38,7 +38,7 @@ fn check_extended_resource(cx: &mut Cx<'_, '_>, at: &Path<'_>, name: &str) {
     if cx.is_declarative() {
         names::extended_resource_name(name, &mut |detail| {
             is_covered = true;
-            cx.report(EXTENDED_RESOURCE_NAME, at).native().invalid(name, detail);
+            cx.report(EXTENDED_RESOURCE_NAME, at).declarative_native().invalid(name, detail);
         });
     }
     if !is_covered && !names::is_extended_resource_name(name) {

@@ -12,15 +12,16 @@ use tollgate_formats::gotime::Timestamp;
 use tollgate_formats::names;
 
 /// Maximum number of conditions of one device or rule.
-const LIMIT: usize = 8;
+const MAX_CONDITIONS: usize = 8;
 const REASON_LIMIT: usize = 1024;
 const MESSAGE_LIMIT: usize = 32 * 1024;
 const STATUSES: &[&str] = &["False", "True", "Unknown"];
 
-/// Reports too many conditions. The caller checks each of them all the same.
+/// Reports too many conditions. The caller checks each condition even then.
 pub fn check_count(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: List<'_, Condition<'_>>) {
-    if list.len() > LIMIT {
-        cx.report(TOO_MANY_CONDITIONS, at).too_many(BadValue::count(list.len()), lists::at_most(LIMIT));
+    if list.len() > MAX_CONDITIONS {
+        cx.report(TOO_MANY_CONDITIONS, at)
+            .too_many(BadValue::count(list.len()), lists::at_most(MAX_CONDITIONS));
     }
 }
 

@@ -29,7 +29,7 @@ pub fn check_claim(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: List<'_, ClaimConfi
     }
 }
 
-/// Checks the configurations of a class; `stored` if an update left them unchanged.
+/// Checks the configurations of a DeviceClass. `stored` is true if an update left them unchanged.
 // upstream v1.36 validateDeviceClassSpec
 pub fn check_class(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: List<'_, ClassConfig<'_>>, stored: bool) {
     if !lists::check_max_items(cx, TOO_MANY_CONFIGS, at, list.len(), CONFIGS_LIMIT) {
@@ -63,18 +63,20 @@ pub fn check_driver(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, name: &str
         return;
     }
     if name.is_empty() {
-        cx.report(rule, at).native().required("");
+        cx.report(rule, at).declarative_native().required("");
         return;
     }
     if name.chars().count() > DRIVER_LIMIT {
-        cx.report(rule, at).native().too_long(format_args!("may not be more than {DRIVER_LIMIT} characters"));
+        cx.report(rule, at)
+            .declarative_native()
+            .too_long(format_args!("may not be more than {DRIVER_LIMIT} characters"));
     } else if name.len() > DRIVER_LIMIT {
         cx.report(rule, at).too_long(too_long(DRIVER_LIMIT));
     }
     let mut is_covered = false;
     names::dns_subdomain_caseless(name, Unit::Bytes, &mut |detail| {
         is_covered = true;
-        cx.report(rule, at).native().invalid(name, detail);
+        cx.report(rule, at).declarative_native().invalid(name, detail);
     });
     // Hand-written validation lowers the name first and so refuses a few that the other accepts.
     if !is_covered {

@@ -36,7 +36,7 @@ impl<'d> Names<'d> {
     /// Collects the names of these requests.
     pub fn new(requests: List<'d, Request<'d>>) -> Names<'d> {
         let count: usize = requests.iter().map(|request| 1 + request.first_available().len()).sum();
-        let index = (count > lists::SHORT).then(|| NameIndex {
+        let index = (count > lists::MAX_SEARCHED_ITEMS).then(|| NameIndex {
             last: requests.iter().enumerate().map(|(index, request)| (request.name(), index)).collect(),
             subs: (requests.iter().enumerate())
                 .flat_map(|(index, request)| {
@@ -103,7 +103,7 @@ pub fn check_references(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: Strings<'_>, n
         check_reference(cx, &at.index(index), reference, names);
     }
     lists::for_each_duplicate(list.iter(), |index, reference| {
-        cx.report(REQUEST_REFERENCE, &at.index(index)).covered().duplicate(reference, "");
+        cx.report(REQUEST_REFERENCE, &at.index(index)).covered_by_declarative().duplicate(reference, "");
     });
 }
 

@@ -41,12 +41,12 @@ pub fn check_shared(
     old: Option<List<'_, CounterSet<'_>>>,
 ) {
     let unchanged = old.is_some_and(|old| equal::same_structs(new.value(), old.value(), &COUNTER_SET));
-    cx.part(unchanged, |cx| {
+    cx.check_part(unchanged, |cx| {
         if !lists::check_max_items(cx, SHARED_COUNTERS, at, new.len(), cx.profile.limits.counter_sets) {
             return;
         }
         let asked = old.filter(|_| cx.is_declarative()).unwrap_or(List::absent());
-        let asked = lists::Stored::of(asked.iter(), CounterSet::name);
+        let asked = lists::ItemsByKey::of(asked.iter(), CounterSet::name);
         for (index, set) in new.iter().enumerate() {
             check_set(cx, &at.index(index), set, asked.get(&set.name()));
         }
@@ -56,10 +56,14 @@ pub fn check_shared(
 
 /// Checks one counter set.
 fn check_set(cx: &mut Cx<'_, '_>, at: &Path<'_>, set: CounterSet<'_>, stored: Option<CounterSet<'_>>) {
-    cx.part(stored.is_some(), |cx| check_counter_name(cx, SHARED_COUNTERS, &at.field("name"), set.name()));
+    cx.check_part(stored.is_some(), |cx| {
+        check_counter_name(cx, SHARED_COUNTERS, &at.field("name"), set.name())
+    });
     let same = stored.is_some_and(|stored| equal::same_struct(set.json(), stored.json(), &COUNTER_SET));
     let stored = stored.map_or(Map::of(Value::absent()), CounterSet::counters);
-    cx.part(same, |cx| check_counters(cx, SHARED_COUNTERS, &at.field("counters"), set.counters(), stored));
+    cx.check_part(same, |cx| {
+        check_counters(cx, SHARED_COUNTERS, &at.field("counters"), set.counters(), stored)
+    });
 }
 
 /// Checks the counters that a device consumes.
@@ -95,11 +99,11 @@ pub fn check_consumed(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: List<'_, Consump
 
 fn check_counter_name(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, name: &str) {
     if name.is_empty() {
-        cx.report(rule, at).covered().required("");
+        cx.report(rule, at).covered_by_declarative().required("");
         return;
     }
     names::dns_label(name, name_unit(cx), &mut |detail| {
-        cx.report(rule, at).covered().invalid(name, detail);
+        cx.report(rule, at).covered_by_declarative().invalid(name, detail);
     });
 }
 
@@ -118,7 +122,7 @@ fn check_counters<'d>(
     stored: Map<'d, Counter<'d>>,
 ) {
     if counters.is_empty() {
-        cx.report(rule, at).covered().required("");
+        cx.report(rule, at).covered_by_declarative().required("");
         return;
     }
     let limit = cx.profile.limits.counters_per_set;
@@ -129,17 +133,17 @@ fn check_counters<'d>(
     let is_declarative = cx.is_declarative();
     let judge = |cx: &mut Cx<'_, '_>| {
         let has_stored = is_declarative && !stored.is_empty();
-        let stored = lists::Stored::of(stored.iter().map(|(name, _)| name), |name| name);
+        let stored = lists::names(stored.iter().map(|(name, _)| name));
         let is_stored = |name: &'d str| has_stored && stored.get(&name).is_some();
         // Hand-written errors give way to declarative ones of the same path, whichever name those are about.
         let gives_way =
             has_stored && counters.iter().any(|(name, _)| !is_stored(name) && !names::is_dns_label(name));
         for (name, _) in counters.iter().filter(|(name, _)| !(gives_way && is_stored(name))) {
             let name_at = bad_key_at(cx.profile, at, name, NAME_LIMIT);
-            cx.part(is_stored(name), |cx| {
+            cx.check_part(is_stored(name), |cx| {
                 names::dns_label(name, name_unit(cx), &mut |detail| {
                     let value = BadValue::str(name);
-                    cx.report(rule, &name_at).covered().invalid(value, detail).on_key();
+                    cx.report(rule, &name_at).covered_by_declarative().invalid(value, detail).on_key();
                 });
             });
         }
@@ -169,16 +173,16 @@ fn check_groups(cx: &mut Cx<'_, '_>, at: &Path<'_>, consumption: Consumption<'_>
     let groups = consumption.compatibility_groups();
     if groups.len() > GROUPS_LIMIT {
         let (count, detail) = (BadValue::count(groups.len()), at_most(GROUPS_LIMIT));
-        cx.report(COMPATIBILITY_GROUPS, at).native().too_many(count, detail);
+        cx.report(COMPATIBILITY_GROUPS, at).declarative_native().too_many(count, detail);
         return;
     }
     for (index, group) in groups.iter().enumerate() {
         names::dns_label(group, Unit::Bytes, &mut |detail| {
-            cx.report(COMPATIBILITY_GROUPS, &at.index(index)).native().invalid(group, detail);
+            cx.report(COMPATIBILITY_GROUPS, &at.index(index)).declarative_native().invalid(group, detail);
         });
     }
     lists::for_each_duplicate(groups.iter(), |index, group| {
-        cx.report(COMPATIBILITY_GROUPS, &at.index(index)).native().duplicate(group, "");
+        cx.report(COMPATIBILITY_GROUPS, &at.index(index)).declarative_native().duplicate(group, "");
     });
 }
 
@@ -206,7 +210,7 @@ fn counter_count(list: List<'_, Consumption<'_>>) -> usize {
 
 /// The counter sets of a slice, for looking up the references of its devices; of several sets with one name, the last
 /// counts.
-pub struct Shared<'d> {
+pub struct CounterSetIndex<'d> {
     sets: List<'d, CounterSet<'d>>,
     remembered: Option<SharedIndex<'d>>,
 }
@@ -217,18 +221,18 @@ struct SharedIndex<'d> {
     counters: HashSet<(usize, &'d str)>,
 }
 
-impl<'d> Shared<'d> {
+impl<'d> CounterSetIndex<'d> {
     /// Collects the counter sets of a slice.
-    pub fn of(spec: SliceSpec<'d>) -> Shared<'d> {
+    pub fn of(spec: SliceSpec<'d>) -> CounterSetIndex<'d> {
         let sets = spec.shared_counters();
         let size: usize = sets.iter().map(|set| 1 + set.counters().len()).sum();
-        let remembered = (size > lists::SHORT).then(|| SharedIndex {
+        let remembered = (size > lists::MAX_SEARCHED_ITEMS).then(|| SharedIndex {
             last: sets.iter().enumerate().map(|(index, set)| (set.name(), index)).collect(),
             counters: (sets.iter().enumerate())
                 .flat_map(|(index, set)| set.counters().iter().map(move |(name, _)| (index, name)))
                 .collect(),
         });
-        Shared { sets, remembered }
+        CounterSetIndex { sets, remembered }
     }
 
     fn has_set(&self, set: &str) -> bool {
@@ -255,7 +259,7 @@ pub fn check_references(
     device_at: &Path<'_>,
     at: &Path<'_>,
     list: List<'_, Consumption<'_>>,
-    shared: &Shared<'_>,
+    shared: &CounterSetIndex<'_>,
 ) {
     let consumed = counter_count(list);
     if consumed > DEVICE_TOTAL {

@@ -21,7 +21,7 @@ const DERIVED_LIMIT: usize = 32;
 /// Maximum total cost of all expressions in a claim.
 const TOTAL_COST: u64 = 1_000_000;
 
-/// A request or sub-request, as constraints name it.
+/// A request or sub-request, by the names with which constraints refer to it.
 #[derive(Clone, Copy, Debug)]
 pub struct Owner<'d> {
     /// Name of the request.
@@ -130,18 +130,22 @@ fn check_declaratively(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: List<'_, Derive
     }
     if list.len() > DERIVED_LIMIT {
         let detail = lists::at_most(DERIVED_LIMIT);
-        cx.report(TOO_MANY_DERIVED_ATTRIBUTES, at).native().too_many(BadValue::count(list.len()), detail);
+        cx.report(TOO_MANY_DERIVED_ATTRIBUTES, at)
+            .declarative_native()
+            .too_many(BadValue::count(list.len()), detail);
         return;
     }
     for (index, attribute) in list.iter().enumerate() {
         let at = at.index(index);
         if attribute.name().is_empty() {
-            cx.report(DERIVED_ATTRIBUTE_NAME, &at.field("name")).native().required("");
+            cx.report(DERIVED_ATTRIBUTE_NAME, &at.field("name")).declarative_native().required("");
         } else {
             fqn::check_declarative(cx, DERIVED_ATTRIBUTE_NAME, &at.field("name"), attribute.name());
         }
         if attribute.expression().is_empty() {
-            cx.report(DERIVED_ATTRIBUTE_EXPRESSION, &at.field("expression")).native().required("");
+            cx.report(DERIVED_ATTRIBUTE_EXPRESSION, &at.field("expression"))
+                .declarative_native()
+                .required("");
         }
     }
 }
@@ -156,7 +160,7 @@ fn constrained_attribute(constraint: Constraint<'_>) -> Option<&str> {
 // upstream v1.37 gatherConstraintAttributes
 fn index_constraints<'d>(constraints: List<'d, Constraint<'d>>) -> Option<HashSet<(&'d str, &'d str)>> {
     let references: usize = constraints.iter().map(|constraint| 1 + constraint.requests().len()).sum();
-    if references <= lists::SHORT {
+    if references <= lists::MAX_SEARCHED_ITEMS {
         return None;
     }
     let mut index = HashSet::new();

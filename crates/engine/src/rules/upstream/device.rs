@@ -1,6 +1,6 @@
 //! One device of a slice: its name, where it is, and the order in which everything else is looked at.
 
-use super::counters::{self, Shared};
+use super::counters::{self, CounterSetIndex};
 use super::taint::{self, DeviceTaints};
 use super::{attributes, binding, capacity, lists, naming, node_resources, node_selector};
 use crate::rules::Cx;
@@ -14,7 +14,7 @@ pub struct DeviceContext<'a, 'd> {
     /// True if the slice sets `perDeviceNodeSelection`.
     pub per_device: bool,
     /// The counters of the slice, in releases that check the references of devices to them.
-    pub shared: Option<&'a Shared<'d>>,
+    pub shared: Option<&'a CounterSetIndex<'d>>,
     /// The stored device of the same name, in releases that compare with it.
     pub old: Option<Device<'d>>,
 }

@@ -33,16 +33,16 @@ fn full_key(device: DeviceStatus<'_>) -> (Identity<'_>, bool) {
 }
 
 /// The devices of an allocation. Short lists are searched, long ones are indexed.
-struct Allocated<'d> {
+struct AllocatedDevices<'d> {
     results: Option<List<'d, AllocationResult<'d>>>,
     index: Option<HashSet<Identity<'d>>>,
 }
 
-impl<'d> Allocated<'d> {
-    fn of(status: ClaimStatus<'d>) -> Allocated<'d> {
+impl<'d> AllocatedDevices<'d> {
+    fn of(status: ClaimStatus<'d>) -> AllocatedDevices<'d> {
         let results = status.allocation().map(|allocation| allocation.devices().results());
-        let long = results.filter(|results| results.len() > lists::SHORT);
-        Allocated { results, index: long.map(|results| results.iter().map(Self::identity).collect()) }
+        let long = results.filter(|results| results.len() > lists::MAX_SEARCHED_ITEMS);
+        AllocatedDevices { results, index: long.map(|results| results.iter().map(Self::identity).collect()) }
     }
 
     fn identity(result: AllocationResult<'d>) -> Identity<'d> {
@@ -62,11 +62,11 @@ impl<'d> Allocated<'d> {
 /// update deallocates.
 // upstream v1.36 dropDeallocatedStatusDevices, validateResourceClaimStatusUpdate
 pub fn check_device_statuses(cx: &mut Cx<'_, '_>, at: &Path<'_>, new: ClaimStatus<'_>, old: ClaimStatus<'_>) {
-    let (allocated, before) = (Allocated::of(new), Allocated::of(old));
+    let (allocated, before) = (AllocatedDevices::of(new), AllocatedDevices::of(old));
     let is_left = |device| allocated.has(identity(device)) || !before.has(identity(device));
     let left = || new.devices().iter().enumerate().filter(|(_, device)| is_left(*device));
     // Entries are told apart by their share id, so the stored entry of the same device has the same one.
-    let stored = lists::Stored::of(old.devices().iter(), full_key);
+    let stored = lists::ItemsByKey::of(old.devices().iter(), full_key);
     for (position, (index, device)) in left().enumerate() {
         let at = at.then(Segment::Moved { from: index, to: position });
         check_one(cx, &at, device, &allocated, stored.get(&full_key(device)).is_some());
@@ -75,7 +75,7 @@ pub fn check_device_statuses(cx: &mut Cx<'_, '_>, at: &Path<'_>, new: ClaimStatu
         && left()
             .zip(old.devices().iter())
             .all(|((_, device), stored)| equal::same_struct(device.json(), stored.json(), &DEVICE_STATUS));
-    cx.part(unchanged, |cx| {
+    cx.check_part(unchanged, |cx| {
         let entry_at = |index, position| at.then(Segment::Moved { from: index, to: position });
         // Declarative validation tells an empty share id from none; hand-written validation does not.
         let mut told = HashSet::new();
@@ -93,7 +93,7 @@ pub fn check_device_statuses(cx: &mut Cx<'_, '_>, at: &Path<'_>, new: ClaimStatu
                     );
                     let value = BadValue::Json(whole.into());
                     cx.report(DUPLICATE_DEVICE_STATUS, &entry_at(index, position))
-                        .native()
+                        .declarative_native()
                         .duplicate(value, "");
                 },
             );
@@ -115,7 +115,7 @@ fn check_one(
     cx: &mut Cx<'_, '_>,
     at: &Path<'_>,
     device: DeviceStatus<'_>,
-    allocated: &Allocated<'_>,
+    allocated: &AllocatedDevices<'_>,
     is_stored: bool,
 ) {
     naming::check_driver(cx, DEVICE_STATUS_NAME, &at.field("driver"), device.driver());
@@ -123,7 +123,7 @@ fn check_one(
     naming::check_label(cx, DEVICE_STATUS_NAME, &at.field("device"), device.device());
     if let Some(share) = device.share_id() {
         let unchanged = cx.is_declarative() && is_stored;
-        cx.part(unchanged, |cx| {
+        cx.check_part(unchanged, |cx| {
             allocation::check_share_id(cx, DEVICE_STATUS_NAME, &at.field("shareID"), share)
         });
     }

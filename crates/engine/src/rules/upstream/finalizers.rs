@@ -46,8 +46,8 @@ pub fn check_qualified(cx: &mut Cx<'_, '_>, at: &Path<'_>, finalizers: Strings<'
 /// Reports finalizers that an update adds to an object that is being deleted.
 // upstream v1.36 ValidateNoNewFinalizers
 pub fn check_added(cx: &mut Cx<'_, '_>, at: &Path<'_>, new: Strings<'_>, old: Strings<'_>) {
-    let stored = lists::KeySet::of(old.iter());
-    let is_added = |finalizer: &&str| !stored.has(finalizer);
+    let stored = lists::names(old.iter());
+    let is_added = |finalizer: &&str| stored.get(*finalizer).is_none();
     if !new.iter().any(|finalizer| is_added(&finalizer)) {
         return;
     }

@@ -42,16 +42,16 @@ pub fn check_declarative(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, name:
     match (parts.next(), parts.next(), parts.next()) {
         (Some(id), None, None) => {
             check_identifier(cx, rule, at, id);
-            cx.report(rule, at).native().invalid(id, NO_DOMAIN);
+            cx.report(rule, at).declarative_native().invalid(id, NO_DOMAIN);
         }
         (Some(domain), Some(id), None) => {
             if domain.is_empty() {
-                cx.report(rule, at).native().invalid("", "prefix must not be empty");
+                cx.report(rule, at).declarative_native().invalid("", "prefix must not be empty");
             } else {
                 check_prefix(cx, rule, at, domain);
             }
             if id.is_empty() {
-                cx.report(rule, at).native().invalid("", "name must not be empty");
+                cx.report(rule, at).declarative_native().invalid("", "name must not be empty");
             } else {
                 check_identifier(cx, rule, at, id);
             }
@@ -62,18 +62,18 @@ pub fn check_declarative(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, name:
 
 fn check_prefix(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, domain: &str) {
     if domain.len() > DRIVER_LIMIT {
-        cx.report(rule, at).native().too_long(too_long(DRIVER_LIMIT));
+        cx.report(rule, at).declarative_native().too_long(too_long(DRIVER_LIMIT));
     }
     names::dns_subdomain(domain, Unit::Bytes, &mut |detail| {
-        cx.report(rule, at).native().invalid(domain, format_args!("prefix: {detail}"));
+        cx.report(rule, at).declarative_native().invalid(domain, format_args!("prefix: {detail}"));
     });
 }
 
 fn check_identifier(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, id: &str) {
     if id.len() > ID_LIMIT {
-        cx.report(rule, at).native().too_long(too_long(ID_LIMIT));
+        cx.report(rule, at).declarative_native().too_long(too_long(ID_LIMIT));
     }
     if !names::is_c_identifier(id) {
-        cx.report(rule, at).native().invalid(id, names::CIDENT);
+        cx.report(rule, at).declarative_native().invalid(id, names::C_IDENTIFIER);
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! It has no rules of its own: the caller passes the rule to report. A valid short list needs no allocation.
 
+use std::borrow::Borrow;
 use std::collections::{HashMap, HashSet};
 use std::hash::Hash;
 
@@ -10,7 +11,7 @@ use tollgate_document::field::Path;
 use tollgate_document::finding::{BadValue, RuleId};
 
 /// Lists of up to this many items are searched one by one; longer ones are put into a set.
-pub const SHORT: usize = 64;
+pub const MAX_SEARCHED_ITEMS: usize = 64;
 
 /// Reports a list that is too long. True if its items are to be checked all the same, which depends on the release.
 // upstream v1.36 validateSlice, validateSet
@@ -18,7 +19,7 @@ pub fn check_max_items(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, len: us
     if len <= limit {
         return true;
     }
-    cx.report(rule, at).covered().too_many(BadValue::count(len), at_most(limit));
+    cx.report(rule, at).covered_by_declarative().too_many(BadValue::count(len), at_most(limit));
     !cx.profile.stops_at_list_limit
 }
 
@@ -42,7 +43,7 @@ pub fn for_each_duplicate_by<T: Copy, K: Eq + Hash>(
     key: impl Fn(T) -> K,
     mut found: impl FnMut(T),
 ) {
-    let mut seen = items.clone().nth(SHORT).map(|_| HashSet::new());
+    let mut seen = items.clone().nth(MAX_SEARCHED_ITEMS).map(|_| HashSet::new());
     let others = items.clone();
     for (index, item) in items.enumerate() {
         let again = match &mut seen {
@@ -55,58 +56,46 @@ pub fn for_each_duplicate_by<T: Copy, K: Eq + Hash>(
     }
 }
 
-/// A set of the keys of another list: searched linearly if short, hashed if long.
-pub struct KeySet<'d, K> {
-    keys: K,
-    remembered: Option<HashSet<&'d str>>,
-}
-
-impl<'d, K: Iterator<Item = &'d str> + Clone> KeySet<'d, K> {
-    /// Collects the keys.
-    pub fn of(keys: K) -> KeySet<'d, K> {
-        let remembered = keys.clone().nth(SHORT).map(|_| keys.clone().collect());
-        KeySet { keys, remembered }
-    }
-
-    /// True if `key` is one of the keys.
-    pub fn has(&self, key: &str) -> bool {
-        match &self.remembered {
-            Some(remembered) => remembered.contains(key),
-            None => self.keys.clone().any(|known| known == key),
-        }
-    }
-}
-
 /// Looks up the items of another list by key: by linear search if short, by hash map if long.
-pub struct Stored<I: Iterator, N, K> {
+pub struct ItemsByKey<I: Iterator, N, K> {
     items: I,
     key: N,
     remembered: Option<HashMap<K, I::Item>>,
 }
 
-impl<I, N, K> Stored<I, N, K>
+/// The names in another list, to look for one of them with [`ItemsByKey::get`].
+pub fn names<'d, I: Iterator<Item = &'d str> + Clone>(
+    names: I,
+) -> ItemsByKey<I, impl Fn(&'d str) -> &'d str, &'d str> {
+    ItemsByKey::of(names, |name| name)
+}
+
+impl<I, N, K> ItemsByKey<I, N, K>
 where
     I: Iterator<Item: Copy> + Clone,
     N: Fn(I::Item) -> K,
     K: Eq + Hash,
 {
     /// Collects the items; `key` returns the key of an item.
-    pub fn of(items: I, key: N) -> Stored<I, N, K> {
-        let remembered = items.clone().nth(SHORT).map(|_| {
+    pub fn of(items: I, key: N) -> ItemsByKey<I, N, K> {
+        let remembered = items.clone().nth(MAX_SEARCHED_ITEMS).map(|_| {
             let mut known = HashMap::new();
             for item in items.clone() {
                 known.entry(key(item)).or_insert(item);
             }
             known
         });
-        Stored { items, key, remembered }
+        ItemsByKey { items, key, remembered }
     }
 
     /// Returns the first item with that key.
-    pub fn get(&self, wanted: &K) -> Option<I::Item> {
+    pub fn get<Q: Eq + Hash + ?Sized>(&self, wanted: &Q) -> Option<I::Item>
+    where
+        K: Borrow<Q>,
+    {
         match &self.remembered {
             Some(remembered) => remembered.get(wanted).copied(),
-            None => self.items.clone().find(|item| (self.key)(*item) == *wanted),
+            None => self.items.clone().find(|item| (self.key)(*item).borrow() == wanted),
         }
     }
 }
@@ -124,7 +113,7 @@ pub fn report_duplicate(
 ) {
     if cx.is_declarative() {
         let value = BadValue::Json(whole(cx.max_text_bytes()).into());
-        cx.report(rule, at).native().duplicate(value, "");
+        cx.report(rule, at).declarative_native().duplicate(value, "");
     } else if cx.profile.duplicates_at_key_field {
         cx.report(rule, &at.field(key)).duplicate(name, "");
     } else {

@@ -20,7 +20,7 @@ pub fn check_network_data(cx: &mut Cx<'_, '_>, at: &Path<'_>, data: NetworkData<
         ("hardwareAddress", data.hardware_address(), HARDWARE_LIMIT),
     ] {
         if text.len() > limit {
-            cx.report(NETWORK_DATA, &at.field(field)).covered().too_long(too_long(limit));
+            cx.report(NETWORK_DATA, &at.field(field)).covered_by_declarative().too_long(too_long(limit));
         }
     }
     let (at, addresses) = (at.field("ips"), data.ips());
@@ -31,7 +31,7 @@ pub fn check_network_data(cx: &mut Cx<'_, '_>, at: &Path<'_>, data: NetworkData<
         check_address(cx, &at.index(index), address);
     }
     lists::for_each_duplicate(addresses.iter(), |index, address| {
-        cx.report(NETWORK_DATA, &at.index(index)).covered().duplicate(address, "");
+        cx.report(NETWORK_DATA, &at.index(index)).covered_by_declarative().duplicate(address, "");
     });
 }
 

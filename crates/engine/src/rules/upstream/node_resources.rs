@@ -1,6 +1,6 @@
 //! Node resources that a device uses up: the flat mapping of 1.36, mapping and overhead of 1.37.
 
-use super::lists::KeySet;
+use super::lists;
 use crate::rules::Cx;
 use crate::rules::table::NODE_ALLOCATABLE_RESOURCES;
 use tollgate_api::view::{DeviceBody, NodeResource, NodeResourceMapping, NodeResourceOverhead};
@@ -10,8 +10,8 @@ use tollgate_formats::quantity::Quantity;
 
 /// Checks the node resources of a device in both forms; a release knows at most one of them. `at` is the device's body.
 pub fn check_node_resources(cx: &mut Cx<'_, '_>, at: &Path<'_>, body: DeviceBody<'_>) {
-    let capacities = KeySet::of(body.capacity().iter().map(|(key, _)| key));
-    let is_capacity = &|key: &str| capacities.has(key);
+    let capacities = lists::names(body.capacity().iter().map(|(key, _)| key));
+    let is_capacity = &|key: &str| capacities.get(key).is_some();
     let mappings_at = at.field("nodeAllocatableResourceMappings");
     for (name, mapping) in body.node_resource_mappings().iter() {
         check_flat(cx, &mappings_at.key(name), name, mapping, is_capacity);
@@ -110,13 +110,13 @@ fn check_union(cx: &mut Cx<'_, '_>, at: &Path<'_>, mapping: NodeResourceMapping<
     match (mapping.capacity_key().is_some(), mapping.device_multiplier().is_some()) {
         (false, false) => {
             cx.report(NODE_ALLOCATABLE_RESOURCES, at)
-                .native()
+                .declarative_native()
                 .invalid("", "must specify one of: `capacityKey`, `deviceMultiplier`");
         }
         (true, true) => {
             let detail = "must specify exactly one of: `capacityKey`, `deviceMultiplier`";
             let value = BadValue::str("{capacityKey, deviceMultiplier}");
-            cx.report(NODE_ALLOCATABLE_RESOURCES, at).native().invalid(value, detail);
+            cx.report(NODE_ALLOCATABLE_RESOURCES, at).declarative_native().invalid(value, detail);
         }
         _ => {}
     }

@@ -17,12 +17,12 @@ pub fn check_partition_type(
     let Some(name) = spec.partition_type_attribute() else { return };
     let name_at = at.field("partitionTypeAttribute");
     let unchanged = old.is_some_and(|old| old.partition_type_attribute() == Some(name));
-    cx.part(unchanged, |cx| {
+    cx.check_part(unchanged, |cx| {
         if cx.profile.gates.on.has(Gate::DRAPartitionableDevicesType) {
             fqn::check_declarative(cx, PARTITION_TYPE_ATTRIBUTE, &name_at, name);
         } else {
             // A stored one stays, and may not become another one.
-            cx.report(PARTITION_TYPE_ATTRIBUTE, &name_at).native().forbidden("");
+            cx.report(PARTITION_TYPE_ATTRIBUTE, &name_at).declarative_native().forbidden("");
         }
     });
     let version = cx.version;

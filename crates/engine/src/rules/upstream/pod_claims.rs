@@ -5,7 +5,7 @@
 
 use std::collections::HashSet;
 
-use super::lists::{self, KeySet};
+use super::lists;
 use super::{hub, naming};
 use crate::admission::DecodedAttributes;
 use crate::rules::Cx;
@@ -113,7 +113,7 @@ fn check_container_claims(
     if claims.is_empty() {
         return;
     }
-    let names = KeySet::of(spec.resource_claims().iter().map(PodClaim::name));
+    let names = lists::names(spec.resource_claims().iter().map(PodClaim::name));
     let mut used = UsedClaims::default();
     for (index, claim) in claims.iter().enumerate() {
         let (name, at) = (claim.name(), at.index(index));
@@ -122,7 +122,7 @@ fn check_container_claims(
             continue;
         }
         check_overlap(cx, &at, claim, &mut used);
-        if !names.has(name) {
+        if names.get(name).is_none() {
             report_missing(cx, &at, spec, name);
         }
     }

@@ -11,7 +11,7 @@ use tollgate_api::view::{List, ManagedFields, Object, ObjectMeta, OwnerReference
 use tollgate_document::doc::Value;
 use tollgate_formats::gotime::Timestamp;
 
-/// The metadata that is validated.
+/// The metadata of an object, after the changes that the API server makes before it validates them.
 #[derive(Clone, Copy, Debug)]
 pub struct Meta<'d> {
     pub name: &'d str,

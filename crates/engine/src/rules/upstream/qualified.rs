@@ -62,7 +62,7 @@ pub fn check_identifier(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, id: &s
     if !names::is_c_identifier(id) {
         let kind =
             if cx.profile.c_identifier_is_type_error { ErrorType::TypeInvalid } else { ErrorType::Invalid };
-        cx.report(rule, at).of_kind(kind, id, names::CIDENT);
+        cx.report(rule, at).of_kind(kind, id, names::C_IDENTIFIER);
     }
 }
 

@@ -32,7 +32,7 @@ pub fn check_list(
     if !lists::check_max_items(cx, TOO_MANY_REQUESTS, at, new.len(), REQUESTS_LIMIT) {
         return;
     }
-    let stored = lists::Stored::of(old.unwrap_or(List::absent()).iter(), Request::name);
+    let stored = lists::ItemsByKey::of(old.unwrap_or(List::absent()).iter(), Request::name);
     for (index, request) in new.iter().enumerate() {
         check(cx, &at.index(index), request, stored.get(&request.name()), attributes);
     }
@@ -99,7 +99,7 @@ fn check_shapes(
     }
     let ty = fields::request(cx.version);
     let unchanged = old.is_some_and(|old| same_member(new.json(), old.json(), ty, "firstAvailable"));
-    cx.part(unchanged, |cx| check_alternatives(cx, &at.field("firstAvailable"), new, old, attributes));
+    cx.check_part(unchanged, |cx| check_alternatives(cx, &at.field("firstAvailable"), new, old, attributes));
 }
 
 fn check_alternatives(
@@ -113,7 +113,7 @@ fn check_alternatives(
     if !lists::check_max_items(cx, TOO_MANY_REQUESTS, at, list.len(), ALTERNATIVES_LIMIT) {
         return;
     }
-    let stored = lists::Stored::of(stored.unwrap_or(List::absent()).iter(), SubRequest::name);
+    let stored = lists::ItemsByKey::of(stored.unwrap_or(List::absent()).iter(), SubRequest::name);
     for (index, sub) in list.iter().enumerate() {
         check_alternative(cx, &at.index(index), new.name(), sub, stored.get(&sub.name()), attributes);
     }
@@ -136,18 +136,18 @@ fn check_alternative(
 ) {
     naming::check_label(cx, REQUEST_NAME, &at.field("name"), new.name());
     let (body, stored) = (new.body(), old.map(SubRequest::body));
-    cx.part(is_unchanged(body, stored, "deviceClassName"), |cx| {
+    cx.check_part(is_unchanged(body, stored, "deviceClassName"), |cx| {
         let (at, class) = (at.field("deviceClassName"), body.device_class_name());
         if class.is_empty() {
             cx.report(REQUEST_DEVICE_CLASS, &at)
-                .covered()
+                .covered_by_declarative()
                 .required("")
                 .help("set `deviceClassName` to the name of a DeviceClass");
             return;
         }
         let unit = if cx.is_declarative() { Unit::Bytes } else { Unit::Characters };
         names::dns_subdomain(class, unit, &mut |detail| {
-            cx.report(REQUEST_DEVICE_CLASS, &at).covered().invalid(class, detail);
+            cx.report(REQUEST_DEVICE_CLASS, &at).covered_by_declarative().invalid(class, detail);
         });
     });
     check_body(cx, at, body, stored, Owner { request, sub: Some(new.name()) }, attributes);
@@ -163,14 +163,14 @@ fn check_body(
     owner: Owner<'_>,
     attributes: &mut ConstraintAttributes<'_>,
 ) {
-    cx.part(is_unchanged(new, old, "selectors"), |cx| {
+    cx.check_part(is_unchanged(new, old, "selectors"), |cx| {
         selectors::check_list(cx, &at.field("selectors"), new.selectors(), false);
     });
-    cx.part(is_unchanged(new, old, "derivedAttributes"), |cx| {
+    cx.check_part(is_unchanged(new, old, "derivedAttributes"), |cx| {
         attributes.check(cx, &at.field("derivedAttributes"), new.derived_attributes(), owner);
     });
-    cx.part(is_unchanged(new, old, "allocationMode"), |cx| check_mode(cx, at, new));
-    cx.part(is_unchanged(new, old, "tolerations"), |cx| {
+    cx.check_part(is_unchanged(new, old, "allocationMode"), |cx| check_mode(cx, at, new));
+    cx.check_part(is_unchanged(new, old, "tolerations"), |cx| {
         toleration::check_list(cx, &at.field("tolerations"), new.tolerations());
     });
 }
@@ -197,17 +197,17 @@ fn check_mode(cx: &mut Cx<'_, '_>, at: &Path<'_>, body: RequestBody<'_>) {
                 // Optional for declarative validation, because a flat request may be a list of alternatives.
                 cx.report(REQUEST_ALLOCATION_MODE, &at).not_supported(value, detail);
             } else {
-                cx.report(REQUEST_ALLOCATION_MODE, &at).covered().not_supported(value, detail).did_you_mean(
-                    &at,
-                    mode,
-                    &["All", "ExactCount"],
-                );
+                cx.report(REQUEST_ALLOCATION_MODE, &at)
+                    .covered_by_declarative()
+                    .not_supported(value, detail)
+                    .did_you_mean(&at, mode, &["All", "ExactCount"]);
             }
         }
     }
 }
 
-/// True if an update left that field of a request unchanged; its type is the same in every shape of request.
+/// True if an update left the field `json` of a request unchanged. It is compared as a field of a sub-request,
+/// because its type is the same in every shape of request.
 fn is_unchanged(new: RequestBody<'_>, old: Option<RequestBody<'_>>, json: &str) -> bool {
     old.is_some_and(|old| same_member(new.json(), old.json(), &fields::SUB_REQUEST, json))
 }

@@ -106,7 +106,7 @@ fn check_duplicates<'q>(
     });
 }
 
-/// A range, with the values that are compared with it.
+/// A valid range of a capacity, and the values that it is checked against.
 struct Range<'q> {
     default: &'q Quantity<'q>,
     min: Quantity<'q>,

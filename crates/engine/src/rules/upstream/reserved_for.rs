@@ -11,15 +11,15 @@ use tollgate_document::field::Path;
 use tollgate_document::finding::BadValue;
 
 /// Maximum number of consumers of one claim.
-const LIMIT: usize = 256;
+const MAX_CONSUMERS: usize = 256;
 
 /// Checks the entries, each by itself and for duplicates.
 // upstream v1.36 validateResourceClaimStatusUpdate, validateResourceClaimUserReference
 pub fn check_reserved_for(cx: &mut Cx<'_, '_>, at: &Path<'_>, new: ClaimStatus<'_>, old: ClaimStatus<'_>) {
     let list = new.reserved_for();
     let unchanged = equal::same_member(new.json(), old.json(), &CLAIM_STATUS, "reservedFor");
-    cx.part(unchanged, |cx| {
-        if !lists::check_max_items(cx, TOO_MANY_CONSUMERS, at, list.len(), LIMIT) {
+    cx.check_part(unchanged, |cx| {
+        if !lists::check_max_items(cx, TOO_MANY_CONSUMERS, at, list.len(), MAX_CONSUMERS) {
             return;
         }
         for (index, consumer) in list.iter().enumerate() {
@@ -49,7 +49,7 @@ fn check_duplicates(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: List<'_, Consumer<
             if cx.is_declarative() {
                 let whole =
                     print::versioned(consumer.json(), &CONSUMER, cx.profile.fields, cx.max_text_bytes());
-                cx.report(RESERVED_FOR, &at).native().duplicate(BadValue::Json(whole.into()), "");
+                cx.report(RESERVED_FOR, &at).declarative_native().duplicate(BadValue::Json(whole.into()), "");
                 return;
             }
             let value = lists::named_string(cx, consumer.uid());
@@ -85,7 +85,7 @@ pub fn check_claim(
 
 /// True if an entry is not among the stored ones.
 fn has_new_consumers(new: List<'_, Consumer<'_>>, old: List<'_, Consumer<'_>>) -> bool {
-    let stored = lists::Stored::of(old.iter(), full_key);
+    let stored = lists::ItemsByKey::of(old.iter(), full_key);
     new.iter().any(|consumer| stored.get(&full_key(consumer)).is_none())
 }
 

@@ -20,7 +20,7 @@ const SELECTORS_LIMIT: usize = 32;
 /// Maximum length in bytes of an expression.
 const EXPRESSION_LIMIT: usize = 10 * 1024;
 
-/// Checks a list of selectors; `stored` if an update left them unchanged.
+/// Checks a list of selectors. `stored` is true if an update left them unchanged.
 // upstream v1.36 validateSelectorSlice, validateSelector
 pub fn check_list(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: List<'_, Selector<'_>>, stored: bool) {
     if !lists::check_max_items(cx, TOO_MANY_SELECTORS, at, list.len(), SELECTORS_LIMIT)

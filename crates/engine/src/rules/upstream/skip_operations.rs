@@ -8,25 +8,25 @@ use tollgate_api::view::Strings;
 use tollgate_document::field::Path;
 use tollgate_document::finding::BadValue;
 
-const KNOWN: [&str; 3] = ["*", "NodePrepareResources", "NodeUnprepareResources"];
+const KNOWN_OPERATIONS: [&str; 3] = ["*", "NodePrepareResources", "NodeUnprepareResources"];
 
 /// Checks the list at `at`. `old` is the stored list, whose items declarative validation does not check again.
 // upstream v1.37 validateSkipNodeOperations
 pub fn check_skip_node_operations(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: Strings<'_>, old: Strings<'_>) {
     let unchanged = list.iter().eq(old.iter());
-    cx.part(unchanged, |cx| {
+    cx.check_part(unchanged, |cx| {
         lists::for_each_duplicate(list.iter(), |index, operation| {
             let value = BadValue::named(operation);
-            cx.report(SKIP_NODE_OPERATIONS, &at.index(index)).native().duplicate(value, "");
+            cx.report(SKIP_NODE_OPERATIONS, &at.index(index)).declarative_native().duplicate(value, "");
         });
-        let stored = lists::KeySet::of(old.iter());
+        let stored = lists::names(old.iter());
         for (index, operation) in list.iter().enumerate() {
-            if !KNOWN.contains(&operation) && !stored.has(operation) {
+            if !KNOWN_OPERATIONS.contains(&operation) && stored.get(operation).is_none() {
                 let value = BadValue::named(operation);
                 cx.report(SKIP_NODE_OPERATIONS, &at.index(index))
-                    .native()
-                    .not_supported(value, || supported_values(&KNOWN))
-                    .did_you_mean(&at.index(index), operation, &KNOWN);
+                    .declarative_native()
+                    .not_supported(value, || supported_values(&KNOWN_OPERATIONS))
+                    .did_you_mean(&at.index(index), operation, &KNOWN_OPERATIONS);
             }
         }
     });

@@ -1,6 +1,6 @@
 //! ResourceSlice: driver, pool, nodes, and the lists of devices and counters. One device is in `device`.
 
-use super::counters::{self, Shared};
+use super::counters::{self, CounterSetIndex};
 use super::device::{self, DeviceContext};
 use super::lists::{self, at_most};
 use super::{attributes, hub, naming, node_selector, partition, skip_operations, taint};
@@ -169,14 +169,14 @@ fn check_devices(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: SliceSpec<'_>, old: O
     let ty = fields::slice_spec(version);
     let unchanged = old.is_some_and(|old| equal::same_member(spec.json(), old.json(), ty, "devices"));
     let judge = |cx: &mut Cx<'_, '_>| check_each_device(cx, at, spec, old);
-    cx.part(unchanged, |cx| {
+    cx.check_part(unchanged, |cx| {
         if over && cx.profile.stops_at_list_limit { cx.declaratively(judge) } else { judge(cx) }
     });
 }
 
 fn check_each_device(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: SliceSpec<'_>, old: Option<SliceSpec<'_>>) {
     // Newer releases keep devices and counters in different slices.
-    let shared = (cx.profile.counters == CounterRules::Totals).then(|| Shared::of(spec));
+    let shared = (cx.profile.counters == CounterRules::Totals).then(|| CounterSetIndex::of(spec));
     let per_device = spec.per_device_node_selection() == Some(true);
     // Only releases that stop at the limit ask for the stored device, so that the search stays short.
     let stored = old.filter(|_| cx.is_hand_written() && cx.profile.skips_unchanged_taints);

@@ -11,8 +11,8 @@ use tollgate_api::view::{Body, Claim, TaintRule, View as _};
 use tollgate_document::doc::Value;
 use tollgate_document::field::Path;
 
-/// Checks a request that writes the status subresource; nothing for other requests.
-pub fn check_claim_status(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
+/// Checks the new status of a ResourceClaim or DeviceTaintRule, if the request writes the status subresource.
+pub fn check_status(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
     if !admission.is_status() {
         return;
     }

@@ -10,7 +10,7 @@ use tollgate_document::finding::{BadValue, RuleId};
 use tollgate_formats::gofmt;
 use tollgate_formats::names;
 
-/// The taints of one device, and what of them is stored.
+/// The taints of one device, and whether the stored object has the same ones.
 pub struct DeviceTaints<'d> {
     pub new: List<'d, Taint<'d>>,
     /// True if the stored device of the same name has the same taints.
@@ -85,7 +85,7 @@ fn check_key(cx: &mut Cx<'_, '_>, at: &Path<'_>, key: &str) {
     }
 }
 
-/// Returns what is wrong with a taint key; empty if nothing is.
+/// Returns the messages about an invalid taint key; empty if it is valid.
 pub fn key_problems(cx: &Cx<'_, '_>, key: &str) -> Vec<names::Problem> {
     let mut problems = Vec::new();
     names::label_key(key, cx.profile.label_unit, cx.profile.label_key_word, &mut |problem| {
@@ -107,7 +107,7 @@ fn check_effect(cx: &mut Cx<'_, '_>, at: &Path<'_>, effect: &str) {
     if effect.is_empty() {
         let effects = cx.profile.effects;
         let help = || suggest::one_of(effects).replacen("use", "set `effect` to", 1);
-        cx.report(TAINT_EFFECT, &at).covered().required("").help(help);
+        cx.report(TAINT_EFFECT, &at).covered_by_declarative().required("").help(help);
     } else if !cx.profile.effects.contains(&effect) {
         report_effect(cx, TAINT_EFFECT, &at, effect);
     }
@@ -131,7 +131,8 @@ pub fn key_hint(key: &str) -> Option<&'static str> {
 /// Reports an unknown effect, with the most similar known one.
 pub fn report_effect(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, effect: &str) {
     let (effects, value) = (cx.profile.effects, lists::named_string(cx, effect));
-    let reported = cx.report(rule, at).covered().not_supported(value, || supported_values(effects));
+    let reported =
+        cx.report(rule, at).covered_by_declarative().not_supported(value, || supported_values(effects));
     if effect.eq_ignore_ascii_case("PreferNoSchedule") {
         reported.help(
             "`PreferNoSchedule` is supported only for node taints and their tolerations; for devices, use `NoSchedule` or `NoExecute`",

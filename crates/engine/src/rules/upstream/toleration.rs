@@ -27,7 +27,10 @@ fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, toleration: Toleration<'_>) {
         let problems = key_problems(cx, key);
         for (index, detail) in problems.iter().enumerate() {
             let hint = hint.filter(|_| index + 1 == problems.len());
-            cx.report(TOLERATION_KEY, &at.field("key")).covered().invalid(key, detail.clone()).help_if(hint);
+            cx.report(TOLERATION_KEY, &at.field("key"))
+                .covered_by_declarative()
+                .invalid(key, detail.clone())
+                .help_if(hint);
         }
     }
     let value_at = at.field("value");
@@ -45,11 +48,10 @@ fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, toleration: Toleration<'_>) {
         other => {
             let detail = supported_values(&["Equal", "Exists"]);
             let (at, value) = (at.field("operator"), lists::named_string(cx, other));
-            cx.report(TOLERATION_OPERATOR, &at).covered().not_supported(value, detail).did_you_mean(
-                &at,
-                other,
-                &["Equal", "Exists"],
-            );
+            cx.report(TOLERATION_OPERATOR, &at)
+                .covered_by_declarative()
+                .not_supported(value, detail)
+                .did_you_mean(&at, other, &["Equal", "Exists"]);
         }
     }
     let effect = toleration.effect();

@@ -4,7 +4,7 @@ use super::NextCommands;
 use crate::cli::drain::online::event::{Event, HoldingClaim, PodRef};
 use tollgate_formats::count::counted;
 
-/// The event as lines.
+/// Returns the lines of text for an event.
 pub(super) fn lines(event: &Event, next: &NextCommands) -> Vec<String> {
     let one = match event {
         Event::Preflight { check, problem: None } => format!("preflight: {check}: ok"),
@@ -60,7 +60,7 @@ pub(super) fn lines(event: &Event, next: &NextCommands) -> Vec<String> {
         }
         Event::Checked { devices, closed, holding } => {
             let first = if holding.is_empty() {
-                format!("no claim holds {}", these(*devices))
+                format!("no claim holds {}", devices_in_words(*devices))
             } else {
                 still_hold(holding)
             };
@@ -100,7 +100,7 @@ fn finished(
     let done = format!("{} evicted in {}", counted(evicted, "pod"), duration(seconds));
     if holding.is_empty() {
         return vec![
-            format!("no claim holds {}; {done}", these(devices)),
+            format!("no claim holds {}; {done}", devices_in_words(devices)),
             format!("the rules still keep new pods off the devices; to open them again: {}", next.go_back),
         ];
     }
@@ -111,13 +111,12 @@ fn finished(
     lines
 }
 
-/// `2 claims still hold devices`
-/// `these 8 devices`
-fn these(devices: usize) -> String {
+/// Returns the devices of a drain in words: `these 8 devices`.
+fn devices_in_words(devices: usize) -> String {
     if devices == 1 { "this device".to_owned() } else { format!("these {devices} devices") }
 }
 
-/// A line for each claim.
+/// Returns a line for each claim that still holds devices.
 fn claims(holding: &[HoldingClaim]) -> impl Iterator<Item = String> {
     holding.iter().map(|holder| {
         let HoldingClaim { namespace, claim, devices, users } = holder;
@@ -131,7 +130,7 @@ fn still_hold(holding: &[HoldingClaim]) -> String {
     format!("{} still {hold} devices", counted(holding.len(), "claim"))
 }
 
-/// `inference/chat-0`
+/// Returns namespace and name of a pod: `inference/chat-0`.
 pub(super) fn name(pod: &PodRef) -> String {
     format!("{}/{}", pod.namespace, pod.name)
 }
@@ -140,7 +139,7 @@ fn names(pods: &[PodRef]) -> String {
     pods.iter().map(name).collect::<Vec<_>>().join(", ")
 }
 
-/// `1h2m3s`, as kubectl prints durations.
+/// Returns a duration in the form of kubectl: `1h2m3s`.
 pub(super) fn duration(seconds: u64) -> String {
     match (seconds / 3600, seconds / 60 % 60, seconds % 60) {
         (0, 0, seconds) => format!("{seconds}s"),

@@ -11,7 +11,7 @@ use crate::cli::drain::online::event::{Event, PodRef};
 use tollgate_drain::{DrainPlan, Fate};
 use tollgate_formats::sanitize;
 
-/// What is known about the run, and how many lines are drawn.
+/// The summary of a drain on a terminal: the progress of the run, and the number of drawn lines.
 #[derive(Debug)]
 pub(super) struct View {
     started: Instant,
@@ -28,7 +28,7 @@ pub(super) struct View {
     drawn_lines: usize,
 }
 
-/// How far a pod of the wave is.
+/// The progress of a pod of the current wave.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum PodState {
     Planned,
@@ -59,7 +59,7 @@ impl View {
         (self.planned_pods, self.planned_waves) = (moves.count(), plan.waves.len());
     }
 
-    /// Takes over what happened.
+    /// Updates the summary for an event.
     pub(super) fn apply(&mut self, event: &Event) {
         match event {
             Event::WaveStarted { wave, pods } => {
@@ -87,7 +87,7 @@ impl View {
         }
     }
 
-    /// Draws the summary, in place of the one before it. After the last event there is none.
+    /// Draws the summary over the previous one. Nothing is drawn after the last event.
     pub(super) fn draw(&mut self) {
         self.hide();
         if self.is_over || self.wave == 0 {

@@ -11,6 +11,7 @@ use std::time::Duration;
 use super::Watcher;
 use crate::cli::drain::online::event::TimedEvent;
 use crate::cli::drain::online::lock::LockSettings;
+use crate::cli::drain::online::reporter::NextCommands;
 use crate::cli::drain::online::run::{RunSettings, drain};
 use crate::cli::drain::online::server::{Answer, ObjectStore, Server, StoredDoc, copy_of};
 use crate::cli::drain::online::settings::{TypedNotes, WaitFor};
@@ -166,8 +167,7 @@ fn settings_of(header: Value<'_>) -> RunSettings {
         },
         ignore_preflight_errors: false,
         release_problems: Vec::new(),
-        go_on: text(header, "goOn"),
-        go_back: text(header, "goBack"),
+        next: NextCommands { go_on: text(header, "goOn"), go_back: text(header, "goBack") },
     }
 }
 

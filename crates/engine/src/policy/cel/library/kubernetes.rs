@@ -13,6 +13,7 @@ use ::cel::common::types::{CelDouble, CelInt, CelString, DYN_TYPE, Type};
 use ::cel::common::value::{CowVal, StaticVal, Val};
 use ::cel::{DeclarationError, Env, ExecutionError};
 
+use super::super::functions::no_such_overload;
 use super::{CelResult, VALUE_COST, boolean, charge_steps, function_error, integer, string};
 use tollgate_cel::evaluate::{CallError, LibraryValue, PlainValue};
 use tollgate_formats::gotime;
@@ -20,7 +21,7 @@ use tollgate_formats::gotime;
 /// Bytes of a quantity, a version, a time or an address, so that comparing two costs next to nothing, and that the reason why a text
 /// is none of them is short.
 const MAX_LENGTH: usize = 256;
-/// Steps for a sum of quantities: it has at most a thousand places.
+/// Steps for adding two quantities, which have at most a thousand digits.
 const SUM_COST: u64 = 128;
 
 static TYPES: [Type; 6] = [
@@ -88,7 +89,7 @@ impl Adder for KubernetesValue {
     where
         Self: 'v,
     {
-        self.combined(operators::ADD, other)
+        self.add_or_subtract(operators::ADD, other)
     }
 }
 
@@ -97,7 +98,7 @@ impl Subtractor for KubernetesValue {
     where
         Self: 'v,
     {
-        self.combined(operators::SUBSTRACT, other)
+        self.add_or_subtract(operators::SUBSTRACT, other)
     }
 }
 
@@ -111,11 +112,11 @@ impl Comparer for KubernetesValue {
 
 impl KubernetesValue {
     /// The sum or difference of two times.
-    fn combined<'b, 'v>(&self, operator: &str, other: &(dyn Val + 'v)) -> CelResult<'b, 'v> {
+    fn add_or_subtract<'b, 'v>(&self, operator: &str, other: &(dyn Val + 'v)) -> CelResult<'b, 'v> {
         let unsupported = || no_such_overload(operator, [self, other]);
-        let other_value = given(other).ok_or_else(unsupported)?;
+        let other_value = to_library_value(other).ok_or_else(unsupported)?;
         match LibraryValue::call(operator, &[self.0.clone(), other_value]) {
-            Ok(value) => Ok(returned(value)),
+            Ok(value) => Ok(from_library_value(value)),
             Err(CallError::NoSuchOverload) => Err(unsupported()),
             Err(CallError::Failed(_)) => Err(function_error("duration", "the result is out of range")),
         }
@@ -145,7 +146,7 @@ const FUNCTIONS: &[(&str, usize, Function)] = functions! {
 
 /// Declares the functions, with a receiver and without: which of them is right, and with which types, was checked when
 /// the policy was loaded, or is checked by `tollgate_cel`.
-pub(super) fn add(env: &mut Env) -> Result<(), DeclarationError> {
+pub(super) fn declare_functions(env: &mut Env) -> Result<(), DeclarationError> {
     for (name, count, function) in FUNCTIONS {
         let any = |count: usize| (0..count).map(|_| DYN_TYPE).collect::<Vec<Type>>();
         env.add_overload(name, &format!("{name}.{count}"), any(*count), *function)?;
@@ -179,10 +180,7 @@ pub(super) fn check_zone(function: &str, zone: &str) -> Result<(), String> {
 
 fn call<'b, 'v>(function: &str, arguments: &[CowVal<'b, 'v>]) -> CelResult<'b, 'v> {
     charge_steps(if matches!(function, "add" | "sub") { SUM_COST } else { VALUE_COST })?;
-    let unsupported = || {
-        let types = arguments.iter().map(|argument| argument.get_type().name().to_owned());
-        ExecutionError::no_such_overload(function, types.collect())
-    };
+    let unsupported = || no_such_overload(function, arguments.iter().map(AsRef::as_ref));
     let text = arguments.iter().find_map(|argument| argument.downcast_ref::<CelString<'_>>());
     let text = text.map(CelString::inner);
     if let Some((function, reason)) = text.and_then(|text| too_long(function, text)) {
@@ -190,9 +188,9 @@ fn call<'b, 'v>(function: &str, arguments: &[CowVal<'b, 'v>]) -> CelResult<'b, '
         return if is_question { Ok(boolean(false)) } else { Err(function_error(function, reason)) };
     }
     let given: Option<Vec<LibraryValue>> =
-        arguments.iter().map(|argument| given(argument.as_ref())).collect();
+        arguments.iter().map(|argument| to_library_value(argument.as_ref())).collect();
     match LibraryValue::call(function, &given.ok_or_else(unsupported)?) {
-        Ok(value) => Ok(returned(value)),
+        Ok(value) => Ok(from_library_value(value)),
         Err(CallError::NoSuchOverload) => Err(unsupported()),
         Err(CallError::Failed(problem)) => {
             let (function, reason) = explain(function, text, problem);
@@ -202,7 +200,7 @@ fn call<'b, 'v>(function: &str, arguments: &[CowVal<'b, 'v>]) -> CelResult<'b, '
 }
 
 /// The value for `tollgate_cel`; `None` if no function takes one of its type.
-fn given(value: &(dyn Val + '_)) -> Option<LibraryValue> {
+fn to_library_value(value: &(dyn Val + '_)) -> Option<LibraryValue> {
     if let Some(text) = value.downcast_ref::<CelString<'_>>() {
         return Some(text.inner().into());
     }
@@ -212,8 +210,8 @@ fn given(value: &(dyn Val + '_)) -> Option<LibraryValue> {
     value.downcast_ref::<KubernetesValue>().map(|value| value.0.clone())
 }
 
-/// What `tollgate_cel` has returned, as a value of the interpreter.
-fn returned<'b, 'v>(value: LibraryValue) -> CowVal<'b, 'v> {
+/// Converts a value that `tollgate_cel` returned to a value of the interpreter.
+fn from_library_value<'b, 'v>(value: LibraryValue) -> CowVal<'b, 'v> {
     match value.plain() {
         Some(PlainValue::Bool(value)) => boolean(value),
         Some(PlainValue::Int(value)) => integer(value),
@@ -241,7 +239,7 @@ fn too_long<'f>(function: &'f str, text: &str) -> Option<(&'f str, String)> {
     Some((function, format!("a {noun} of {length} bytes is too long; the maximum is {MAX_LENGTH}")))
 }
 
-/// The reason why a function does not take a text, and the name of the function that reads such texts.
+/// Returns why a function does not accept a text, and the name of the function that parses such texts.
 fn explain<'f>(function: &'f str, text: Option<&str>, problem: String) -> (&'f str, String) {
     let given = text.unwrap_or_default();
     match function {
@@ -265,8 +263,4 @@ fn explain<'f>(function: &'f str, text: Option<&str>, problem: String) -> (&'f s
         }
         _ => (function, problem),
     }
-}
-
-fn no_such_overload(function: &str, values: [&(dyn Val + '_); 2]) -> ExecutionError {
-    ExecutionError::no_such_overload(function, values.map(|value| value.get_type().name().to_owned()).into())
 }

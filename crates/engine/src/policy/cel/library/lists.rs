@@ -8,37 +8,40 @@ use ::cel::common::types::{CelInt, DYN_TYPE, LIST_TYPE};
 use ::cel::common::value::{CowVal, Val};
 use ::cel::{DeclarationError, Env, ExecutionError};
 
-use super::super::functions::{deep_equals, value_size};
+use super::super::functions::{self, deep_equals, value_size};
 use super::{CelResult, boolean, charge_steps, function_error, integer};
 
-pub(super) fn add(env: &mut Env) -> Result<(), DeclarationError> {
+pub(super) fn declare_functions(env: &mut Env) -> Result<(), DeclarationError> {
     let none = Vec::new;
     env.add_member_overload("isSorted", "list.isSorted", LIST_TYPE, none(), is_sorted)?;
     env.add_member_overload("sum", "list.sum", LIST_TYPE, none(), sum)?;
     env.add_member_overload("min", "list.min", LIST_TYPE, none(), |arguments| {
-        extreme("min", &arguments, Ordering::Less)
+        min_or_max("min", &arguments, Ordering::Less)
     })?;
     env.add_member_overload("max", "list.max", LIST_TYPE, none(), |arguments| {
-        extreme("max", &arguments, Ordering::Greater)
+        min_or_max("max", &arguments, Ordering::Greater)
     })?;
     env.add_member_overload("__index_of", "list.indexOf", LIST_TYPE, vec![DYN_TYPE], |arguments| {
-        position(&arguments, |indexes| indexes.next())
+        index_of_item(&arguments, |indexes| indexes.next())
     })?;
     env.add_member_overload("__last_index_of", "list.lastIndexOf", LIST_TYPE, vec![DYN_TYPE], |arguments| {
-        position(&arguments, |indexes| indexes.last())
+        index_of_item(&arguments, |indexes| indexes.last())
     })?;
     let lists = || vec![LIST_TYPE, LIST_TYPE];
     env.add_overload("sets.contains", "sets.contains", lists(), |arguments| {
-        let (all, part) = two(&arguments)?;
-        Ok(boolean(part.iter().all(|item| has(&all, *item))))
+        let (all, part) = two_lists(&arguments)?;
+        Ok(boolean(part.iter().all(|item| has_equal_item(&all, *item))))
     })?;
     env.add_overload("sets.equivalent", "sets.equivalent", lists(), |arguments| {
-        let (one, other) = two(&arguments)?;
-        Ok(boolean(one.iter().all(|item| has(&other, *item)) && other.iter().all(|item| has(&one, *item))))
+        let (one, other) = two_lists(&arguments)?;
+        Ok(boolean(
+            one.iter().all(|item| has_equal_item(&other, *item))
+                && other.iter().all(|item| has_equal_item(&one, *item)),
+        ))
     })?;
     env.add_overload("sets.intersects", "sets.intersects", lists(), |arguments| {
-        let (one, other) = two(&arguments)?;
-        Ok(boolean(one.iter().any(|item| has(&other, *item))))
+        let (one, other) = two_lists(&arguments)?;
+        Ok(boolean(one.iter().any(|item| has_equal_item(&other, *item))))
     })
 }
 
@@ -55,16 +58,18 @@ fn items<'a, 'v>(arguments: &'a [CowVal<'_, 'v>], index: usize) -> Result<Items<
     Ok(all)
 }
 
-fn two<'a, 'v>(arguments: &'a [CowVal<'_, 'v>]) -> Result<(Items<'a, 'v>, Items<'a, 'v>), ExecutionError> {
+fn two_lists<'a, 'v>(
+    arguments: &'a [CowVal<'_, 'v>],
+) -> Result<(Items<'a, 'v>, Items<'a, 'v>), ExecutionError> {
     Ok((items(arguments, 0)?, items(arguments, 1)?))
 }
 
-/// Every comparison pays for itself.
-fn has(items: &[&(dyn Val + '_)], wanted: &(dyn Val + '_)) -> bool {
+/// True if one of the items equals `wanted`. Each comparison is charged.
+fn has_equal_item(items: &[&(dyn Val + '_)], wanted: &(dyn Val + '_)) -> bool {
     items.iter().any(|item| deep_equals(*item, wanted))
 }
 
-fn position<'b, 'v>(
+fn index_of_item<'b, 'v>(
     arguments: &[CowVal<'b, 'v>],
     choose: fn(&mut dyn Iterator<Item = usize>) -> Option<usize>,
 ) -> CelResult<'b, 'v> {
@@ -78,12 +83,7 @@ fn position<'b, 'v>(
 
 fn compare(function: &str, one: &(dyn Val + '_), other: &(dyn Val + '_)) -> Result<Ordering, ExecutionError> {
     charge_steps(1 + value_size(one) + value_size(other))?;
-    let types = || {
-        let types = [one, other].map(|value| value.get_type().name().to_owned());
-        ExecutionError::no_such_overload(function, types.into())
-    };
-    let comparer = one.as_comparer().ok_or_else(types)?;
-    comparer.compare(other).map_err(|_uncomparable| types())
+    functions::compare(function, one, other)
 }
 
 fn is_sorted<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> CelResult<'b, 'v> {
@@ -97,7 +97,7 @@ fn is_sorted<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> CelResult<'b, 'v> {
     Ok(boolean(true))
 }
 
-fn extreme<'b, 'v>(function: &str, arguments: &[CowVal<'b, 'v>], wanted: Ordering) -> CelResult<'b, 'v> {
+fn min_or_max<'b, 'v>(function: &str, arguments: &[CowVal<'b, 'v>], wanted: Ordering) -> CelResult<'b, 'v> {
     let all = items(arguments, 0)?;
     let (first, rest) =
         all.split_first().ok_or_else(|| function_error(function, "called on an empty list"))?;

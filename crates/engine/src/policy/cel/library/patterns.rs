@@ -18,24 +18,25 @@ use super::{CelResult, argument, boolean, charge_steps, function_error, string, 
 
 /// Cached literal patterns per thread; bounded, because reloaded policies leave theirs behind.
 const MAX_FIXED_PATTERNS: usize = 1024;
-/// Cached computed patterns per thread.
+/// Maximum number of computed patterns that a thread caches.
 const MAX_COMPUTED_PATTERNS: usize = 64;
-/// Bytes of one compiled pattern.
+/// Maximum size of one compiled pattern in bytes.
 const MAX_COMPILED_BYTES: usize = 1 << 18;
 /// Instructions of a program that are executed for one character in one step, at worst.
 const INSTRUCTIONS_PER_STEP: u64 = 10;
 /// Instructions of a pattern that is not RE2's: more than a compiled pattern can have.
 const UNKNOWN_SIZE: u64 = 1 << 14;
-/// The cost of a computed pattern: compiling takes one or two milliseconds at worst.
+/// Steps that a computed pattern takes from the budget of an evaluation, because compiling it takes one or two
+/// milliseconds at worst.
 const COMPILE_COST: u64 = 20_000;
 
-/// Variants for literal patterns; `rewrite` selects them.
+/// Internal functions for literal patterns, which `rewrite` substitutes for these functions.
 pub(in crate::policy::cel) const FIXED_FUNCTIONS: &[(&str, &str)] =
     &[("matches", "__matches_fixed"), ("find", "__find_fixed"), ("findAll", "__find_all_fixed")];
 /// Internal functions for patterns that are computed at run time.
 pub(in crate::policy::cel) const COMPUTED_FUNCTIONS: &[(&str, &str)] = &[("matches", "__matches")];
 
-/// A compiled pattern, and the instructions that it has.
+/// A compiled pattern, and the number of instructions of its program.
 #[derive(Clone, Debug)]
 struct Pattern {
     regex: Regex,
@@ -56,7 +57,7 @@ enum PatternSource {
     Request,
 }
 
-pub(super) fn add(env: &mut Env) -> Result<(), DeclarationError> {
+pub(super) fn declare_functions(env: &mut Env) -> Result<(), DeclarationError> {
     let word = || vec![STRING_TYPE];
     let limited = || vec![STRING_TYPE, INT_TYPE];
     let string = || STRING_TYPE;
@@ -98,7 +99,7 @@ fn compile(pattern: &str) -> Result<Pattern, String> {
 }
 
 impl Pattern {
-    /// Charges for one search.
+    /// Charges for one search in a text, by the length of the text and the size of the pattern.
     fn charge_search(&self, text: &str) -> Result<(), ExecutionError> {
         charge_steps(1 + (text.len() as u64).saturating_mul(self.size + 2) / INSTRUCTIONS_PER_STEP)
     }
@@ -167,6 +168,6 @@ fn find_all<'b, 'v>(arguments: &[CowVal<'b, 'v>], source: PatternSource) -> CelR
             found.push(Box::new(CelString::from(one.as_str().to_owned())));
             rest = value.get(one.end()..).unwrap_or_default();
         }
-        Ok(CowVal::owned(List::made(CelList::from(found))))
+        Ok(CowVal::owned(List::computed(CelList::from(found))))
     })
 }

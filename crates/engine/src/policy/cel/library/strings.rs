@@ -10,8 +10,8 @@ use ::cel::{DeclarationError, Env, ExecutionError};
 use super::super::tree::List;
 use super::{CelResult, argument, charge_steps, function_error, integer, string, text};
 
-/// The functions that these replace.
-pub(in crate::policy::cel) const REPLACED: &[(&str, &str)] = &[
+/// Functions of the interpreter, and the internal functions that replace them because they charge for their steps.
+pub(in crate::policy::cel) const REPLACED_FUNCTIONS: &[(&str, &str)] = &[
     ("replace", "__replace"),
     ("join", "__join"),
     ("split", "__split"),
@@ -19,7 +19,7 @@ pub(in crate::policy::cel) const REPLACED: &[(&str, &str)] = &[
     ("lastIndexOf", "__last_index_of"),
 ];
 
-pub(super) fn add(env: &mut Env) -> Result<(), DeclarationError> {
+pub(super) fn declare_functions(env: &mut Env) -> Result<(), DeclarationError> {
     let word = || vec![STRING_TYPE];
     let limited = || vec![STRING_TYPE, INT_TYPE];
     let two_words = vec![STRING_TYPE, STRING_TYPE];
@@ -36,7 +36,7 @@ pub(super) fn add(env: &mut Env) -> Result<(), DeclarationError> {
     env.add_member_overload("__last_index_of", "string.lastIndexOf.to", STRING_TYPE, limited(), last_index_of)
 }
 
-/// The text with all places replaced, or the first so many.
+/// Implements `replace`: replaces all occurrences, or the first ones up to a limit.
 fn replace<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> CelResult<'b, 'v> {
     let (value, from, to) = (text(&arguments, 0)?, text(&arguments, 1)?, text(&arguments, 2)?);
     let limit = if arguments.len() > 3 { *argument::<CelInt>(&arguments, 3)?.inner() } else { -1 };
@@ -88,15 +88,19 @@ fn split<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> CelResult<'b, 'v> {
         parts.push(Box::new(CelString::from(part.to_owned())));
         rest = after;
     }
-    Ok(CowVal::owned(List::made(CelList::from(parts))))
+    Ok(CowVal::owned(List::computed(CelList::from(parts))))
 }
 
-fn characters(text: &str) -> i64 {
+fn character_count(text: &str) -> i64 {
     i64::try_from(text.chars().count()).unwrap_or(i64::MAX)
 }
 
-/// The third argument, an index of a character of the text, and the byte it is at.
-fn offset(function: &str, arguments: &[CowVal<'_, '_>]) -> Result<Option<(i64, usize)>, ExecutionError> {
+/// Returns the third argument of `indexOf` or `lastIndexOf`, as an index of a character and as a byte offset;
+/// `None` if there is none.
+fn start_offset(
+    function: &str,
+    arguments: &[CowVal<'_, '_>],
+) -> Result<Option<(i64, usize)>, ExecutionError> {
     if arguments.len() < 3 {
         return Ok(None);
     }
@@ -105,26 +109,26 @@ fn offset(function: &str, arguments: &[CowVal<'_, '_>]) -> Result<Option<(i64, u
     let place = usize::try_from(index).ok().map(|index| value.char_indices().nth(index));
     match place {
         Some(Some((byte, _))) => Ok(Some((index, byte))),
-        Some(None) if needle.is_empty() => Ok(Some((characters(value), value.len()))),
+        Some(None) if needle.is_empty() => Ok(Some((character_count(value), value.len()))),
         _ => Err(function_error(function, format!("index out of range: {index}"))),
     }
 }
 
 fn index_of<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> CelResult<'b, 'v> {
     let (value, needle) = (text(&arguments, 0)?, text(&arguments, 1)?);
-    let (before, from) = offset("indexOf", &arguments)?.unwrap_or_default();
+    let (before, from) = start_offset("indexOf", &arguments)?.unwrap_or_default();
     let rest = value.get(from..).unwrap_or_default();
     let found = rest.find(needle).and_then(|at| rest.get(..at));
-    Ok(integer(found.map_or(-1, |skipped| before + characters(skipped))))
+    Ok(integer(found.map_or(-1, |skipped| before + character_count(skipped))))
 }
 
 /// Implements `lastIndexOf`: the last position of the substring at or before the offset.
 fn last_index_of<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> CelResult<'b, 'v> {
     let (value, needle) = (text(&arguments, 0)?, text(&arguments, 1)?);
-    let end = offset("lastIndexOf", &arguments)?.map_or(value.len(), |(_, byte)| byte + needle.len());
+    let end = start_offset("lastIndexOf", &arguments)?.map_or(value.len(), |(_, byte)| byte + needle.len());
     // A needle that would end within a character does not begin at the offset.
     let end = (end.min(value.len())..=value.len()).find(|end| value.is_char_boundary(*end));
     let searched = end.and_then(|end| value.get(..end)).unwrap_or_default();
     let found = searched.rfind(needle).and_then(|at| searched.get(..at));
-    Ok(integer(found.map_or(-1, characters)))
+    Ok(integer(found.map_or(-1, character_count)))
 }

@@ -4,12 +4,12 @@ use std::borrow::Cow;
 
 use tollgate_api::conform::suggest::nearest;
 
-/// The fields of a device.
+/// The fields of the variable `device` in selectors, for hints about misspelled names.
 const FIELDS: [&str; 4] = ["driver", "attributes", "capacity", "allowMultipleAllocations"];
-/// The variables of selectors.
+/// The variables of selectors, for hints about misspelled names.
 const VARIABLES: [&str; 1] = ["device"];
-/// Words of other languages, and what CEL has for them.
-const WORDS: [(&str, &str); 3] = [
+/// Words of other languages, such as `and`, and the CEL operators for them.
+const WORDS_OF_OTHER_LANGUAGES: [(&str, &str); 3] = [
     (" and ", "use `&&` for a logical AND"),
     (" or ", "use `||` for a logical OR"),
     (" not ", "use `!` for a logical NOT"),
@@ -38,7 +38,7 @@ pub(super) fn hint_for_error(text: &str, error: &str) -> Option<Cow<'static, str
     if has_alone(text, b'|', b"|") {
         return Some("use `||` for a logical OR".into());
     }
-    WORDS.iter().find(|(word, _)| text.contains(word)).map(|(_, hint)| (*hint).into())
+    WORDS_OF_OTHER_LANGUAGES.iter().find(|(word, _)| text.contains(word)).map(|(_, hint)| (*hint).into())
 }
 
 /// Returns ``did you mean `X`?`` for the name that follows `before` in an error; `None` if no known name is near.
