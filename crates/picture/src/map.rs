@@ -179,7 +179,7 @@ impl Taint {
 }
 
 /// Cards that a browser lays out together. Fewer cost less when a filter shows them again.
-const GROUP: usize = 24;
+const GROUP: usize = 12;
 
 /// Devices up to which names are shown at first.
 const NAMED_UP_TO: usize = 1000;

@@ -101,6 +101,7 @@
     const fitting = ({ head, found, states, whole }, wanted, on) => {
       const rest = wanted.filter((word) => !head.includes(word));
       if (!rest.every((word) => whole.includes(word))) return [];
+      if (!rest.length && on === 63) return null;
       const fits = found.map((text, index) => (states[index] & on) !== 0 && rest.every((word) => text.includes(word)));
       return fits.includes(false) ? fits : null;
     };
@@ -127,33 +128,28 @@
       let shown = 0;
       let total = 0;
       // Groups and cards in which nothing fits are hidden whole: what is in them stays as it is.
+      const show = (card) => {
+        const entry = isFree ? entries.get(card) : known(card);
+        // What was not read yet need not be read to be shown.
+        const size = entry ? entry.cells.length : card.querySelector(".cells")?.childElementCount || 0;
+        const fits = isFree ? null : fitting(entry, wanted, on);
+        const count = fits ? fits.reduce((sum, fit) => sum + fit, 0) : size;
+        total += size;
+        shown += count;
+        // A card with numbers only has no cells.
+        const isShown = count > 0 || (!size && (isFree || wanted.every((word) => entry.head.includes(word))));
+        if (isShown && entry && (fits || entry.fits)) changes.push([entry, fits]);
+        return isShown;
+      };
       for (const group of nodes.children) {
-        const cards = [];
-        for (const card of group.children) {
-          // What was not read yet need not be read to be shown.
-          if (isFree && !entries.has(card)) {
-            const count = card.querySelector(".cells")?.childElementCount || 0;
-            cards.push([card, true]);
-            total += count;
-            shown += count;
-            continue;
-          }
-          const entry = known(card);
-          const fits = isFree ? null : fitting(entry, wanted, on);
-          const count = fits ? fits.filter(Boolean).length : entry.cells.length;
-          // A card with numbers only has no cells.
-          const isShown = count > 0 || (!entry.cells.length && wanted.every((word) => entry.head.includes(word)));
-          if (isShown && (fits || entry.fits)) changes.push([entry, fits]);
-          cards.push([card, isShown]);
-          total += entry.cells.length;
-          shown += count;
-        }
-        const any = cards.some(([, isShown]) => isShown);
+        const cards = [...group.children];
+        const areShown = cards.map(show);
+        const any = areShown.includes(true);
         if (group.hidden === any) {
           group.hidden = !any;
           if (any) look(group);
         }
-        if (any) for (const [card, isShown] of cards) if (card.hidden === isShown) card.hidden = !isShown;
+        if (any) cards.forEach((card, index) => { if (card.hidden === areShown[index]) card.hidden = !areShown[index]; });
       }
       turn += 1;
       apply(changes, 0, turn);

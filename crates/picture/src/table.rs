@@ -87,7 +87,7 @@ pub(crate) const DUE: Kind =
     Kind { class: "t-due", noun: "row", columns: &[("What", 4), ("When", 2), ("Details", 5)] };
 
 /// Rows that a browser lays out together.
-const GROUP: usize = 100;
+const GROUP: usize = 40;
 
 /// Rows below which a filter is no help.
 const FILTERED_FROM: usize = 6;
