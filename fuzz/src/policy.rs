@@ -20,7 +20,8 @@ pub(crate) fn run(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let file = PolicyFile { name: "policy.yaml".to_owned(), text: text.to_owned() };
     let no_files = |_: &str| Err("no such file".to_owned());
-    let lines = text.split('\n').count();
+    // A line of YAML ends with a line feed, a carriage return, or both.
+    let lines = text.replace("\r\n", "\n").split(['\n', '\r']).count();
     for (_, error) in policy_errors(&file, &no_files) {
         assert!(error.line <= lines, "line {} of {lines}: {error}", error.line);
     }

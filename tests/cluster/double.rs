@@ -555,6 +555,13 @@ impl Double {
         state.watching.push(request.path.clone());
         self.state.1.notify_all();
         let outcome = loop {
+            // First of all: an event after one that was lost would hide the loss.
+            if state.broken > broken || Instant::now() >= end {
+                drop(state);
+                let ended = stream.chunk(b"");
+                state = self.state();
+                break ended;
+            }
             let news: Vec<&Event> = state
                 .events
                 .iter()
@@ -591,12 +598,6 @@ impl Double {
                     break sent;
                 }
                 continue;
-            }
-            if state.broken > broken || Instant::now() >= end {
-                drop(state);
-                let ended = stream.chunk(b"");
-                state = self.state();
-                break ended;
             }
             if state.gone {
                 break Err(io::ErrorKind::ConnectionAborted.into());

@@ -25,7 +25,6 @@ impl Pages {
         let mut process = tollgate(&files(name), &["ui"])
             .env("KUBECONFIG", double.kubeconfig())
             .stdout(Stdio::piped())
-            .stderr(Stdio::null())
             .spawn()
             .expect("started");
         let mut line = String::new();

@@ -382,11 +382,16 @@ fn run_plugin(auth: &mut AuthInfo, has_token_file: bool) -> anyhow::Result<Optio
     Ok(Some(plugin))
 }
 
-/// The text with user name and password removed from the URL in it.
+/// The text with user name and password removed from the URL in it. A password may contain characters that end a host,
+/// which is then why the URL is invalid: unless the URL starts with a host, everything up to the last `@` is removed.
 pub(super) fn without_user(text: &str) -> String {
     let Some((scheme, rest)) = text.split_once("://") else { return text.to_owned() };
     let authority = rest.split(['/', ' ', ')']).next().unwrap_or_default();
-    let start = authority.rfind('@').map_or(0, |at| at + 1);
+    let is_port = |port: &str| !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
+    let is_host = !authority.is_empty()
+        && !authority.contains('@')
+        && (authority.ends_with(']') || authority.rsplit_once(':').is_none_or(|(_, port)| is_port(port)));
+    let start = rest.rfind('@').filter(|_| !is_host).map_or(0, |at| at + 1);
     format!("{scheme}://{}", rest.get(start..).unwrap_or_default())
 }
 
@@ -489,5 +494,9 @@ mod tests {
     fn a_url_is_printed_without_a_password() {
         assert_eq!(without_user("https://u:SECRET@127.0.0.1:1/x"), "https://127.0.0.1:1/x");
         assert_eq!(without_user("https://a.example.com/@b"), "https://a.example.com/@b");
+        for (host, port) in [("a.example.com", ":6443"), ("[::1]", ""), ("[::1]", ":1")] {
+            let url = format!("https://{host}{port}/@b");
+            assert_eq!(without_user(&url), url);
+        }
     }
 }

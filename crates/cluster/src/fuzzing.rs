@@ -8,8 +8,35 @@
 )]
 
 use kube::config::Kubeconfig;
+use secrecy::ExposeSecret as _;
 
-/// A kubeconfig: it is used or refused, and no error shows a token of it.
+/// The word that stands for a credential.
+const SECRET: &str = "SECRET";
+
+/// How often the word occurs where a kubeconfig has credentials.
+fn secrets(kubeconfig: &Kubeconfig) -> usize {
+    let count = |text: &str| text.matches(SECRET).count();
+    let users = kubeconfig.auth_infos.iter().filter_map(|user| user.auth_info.as_ref());
+    let in_users: usize = users
+        .flat_map(|user| [&user.token, &user.password, &user.client_key_data])
+        .flatten()
+        .map(|secret| count(secret.expose_secret()))
+        .sum();
+    let clusters = kubeconfig.clusters.iter().filter_map(|cluster| cluster.cluster.as_ref());
+    let in_urls: usize = clusters
+        .flat_map(|cluster| [&cluster.server, &cluster.proxy_url])
+        .flatten()
+        .filter_map(|url| {
+            let rest = url.split_once("://").map_or(url.as_str(), |(_, rest)| rest);
+            // `u:1/SECRET@h` is the host u with a path.
+            let (user, _) = rest.rsplit_once('@')?;
+            (!user.contains('/')).then(|| count(user))
+        })
+        .sum();
+    in_users + in_urls
+}
+
+/// A kubeconfig: it is used or refused, and no error shows a credential of it.
 pub fn kubeconfig(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let Ok(kubeconfig) = Kubeconfig::from_yaml(text) else { return };
@@ -20,11 +47,15 @@ pub fn kubeconfig(data: &[u8]) {
     {
         return;
     }
+    // An error may show the word if it is also something else, such as the name of a context.
+    if text.matches(SECRET).count() != secrets(&kubeconfig) {
+        return;
+    }
     let contexts = kubeconfig.contexts.iter().take(3).map(|context| Some(context.name.as_str()));
     for context in contexts.chain([None]) {
         let Err(error) = crate::kubeconfig::configure(&kubeconfig, context) else { continue };
         let error = format!("{error:#}");
-        assert!(!error.contains("SECRET"), "{error}");
+        assert!(!error.contains(SECRET), "{error}");
     }
 }
 

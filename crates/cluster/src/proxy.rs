@@ -167,6 +167,19 @@ mod tests {
     }
 
     #[test]
+    fn a_password_that_makes_a_url_invalid_is_not_shown() {
+        for (url, shown) in [
+            ("ftp://u:SEC/RET@p:1", "ftp://p:1"),
+            ("ftp://u:SE@C/RET@p:1", "ftp://p:1"),
+            ("http://u:SEC RET@p:1", "http://p:1"),
+            ("u:SEC RET@p:1", "http://p:1"),
+        ] {
+            let error = format!("HTTPS_PROXY: `{shown}` is not a proxy URL; use http, https or socks5");
+            assert_eq!(chosen("https://a.example.com", None, &[("HTTPS_PROXY", url)]), Err(error), "{url}");
+        }
+    }
+
+    #[test]
     fn no_proxy_lists_names_addresses_and_ranges() {
         for (list, host, expected) in [
             ("example.com", "example.com", true),

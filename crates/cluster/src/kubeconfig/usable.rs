@@ -20,7 +20,6 @@ pub(super) struct ServerUrl {
 /// Parses the `server` of a kubeconfig. Without a scheme it is a host, perhaps with a port, and http is assumed.
 pub(super) fn server_url(server: &str) -> anyhow::Result<ServerUrl> {
     anyhow::ensure!(!server.is_empty(), "the cluster in the kubeconfig has no server");
-    let shown = || without_user(server);
     let address = server.split(['?', '#']).next().unwrap_or_default();
     let has_scheme = address.split_once("://").is_some_and(|(scheme, rest)| {
         let is_scheme = |byte: u8| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte);
@@ -28,6 +27,12 @@ pub(super) fn server_url(server: &str) -> anyhow::Result<ServerUrl> {
         begins && scheme.bytes().all(is_scheme) && !rest.is_empty() && !rest.starts_with('/')
     });
     let url = if has_scheme { address.to_owned() } else { format!("http://{address}") };
+    // Without a scheme of its own, it gets one so that a password is found, and is shown without it.
+    let shown = || {
+        let with_scheme = if has_scheme { server.to_owned() } else { format!("http://{server}") };
+        let shown = without_user(&with_scheme);
+        if has_scheme { shown } else { shown.trim_start_matches("http://").to_owned() }
+    };
     let url: Uri = url.parse().ok().with_context(|| format!("server `{}` is not a URL", shown()))?;
     let is_http = matches!(url.scheme_str(), Some("http" | "https"));
     anyhow::ensure!(is_http, "server `{}` uses neither http nor https", shown());
@@ -144,6 +149,22 @@ mod tests {
                 (Err(error), Err(said)) => assert!(error.to_string().contains(said), "{server}: {error}"),
                 (found, expected) => panic!("{server}: {found:?}, not {expected:?}"),
             }
+        }
+    }
+
+    #[test]
+    fn no_error_about_a_server_shows_its_password() {
+        for server in [
+            "u:SECRET@a.example.com/k8s",
+            "://u:SECRET@a.example.com",
+            "1http://u:SECRET@a.example.com",
+            "http:///u:SECRET@a.example.com",
+            "ftp://u:SECRET/1@a.example.com",
+            "http://u:SECRET 1@a.example.com",
+            "ftp://u:SECRET@a.example.com/@b",
+        ] {
+            let error = server_url(server).expect_err("not a server").to_string();
+            assert!(!error.contains("SECRET"), "{server}: {error}");
         }
     }
 
