@@ -47,7 +47,7 @@ impl fmt::Display for Obstacle {
     }
 }
 
-/// The node, or kind of node, for which the pools are checked.
+/// The node for which the pools of an inventory are checked: one that exists, or any that no slice names.
 #[derive(Clone, Copy)]
 enum CheckedNode<'d> {
     Node(Node<'d>),
@@ -193,6 +193,7 @@ impl<'d> Inventory<'d> {
         (!holds_counters && !left.suffice_for(index)).then_some(Obstacle::CountersUsedUp)
     }
 
+    /// True if shares of the device are allocated, so that another share consumes no counters of the pool.
     fn has_taken_counters(&self, device: DeviceKey, usage: &Usage<'d>) -> bool {
         usage.is_shared(device, self.semantics.bare_share_holds_counters)
     }

@@ -13,7 +13,8 @@ use tollgate_formats::quantity::Quantity;
 pub(crate) struct Capacity<'d> {
     pub(crate) name: &'d str,
     value: Quantity<'d>,
-    /// Rules for requested amounts. Boxed because few capacities have a policy and it is large.
+    /// The `requestPolicy` of the capacity: its default and the amounts that requests may consume. Boxed because few
+    /// capacities have one and it is large.
     policy: Option<Box<CapacityPolicy<'d>>>,
 }
 
@@ -59,7 +60,7 @@ impl std::fmt::Display for CapacityError {
     }
 }
 
-/// Error text for an amount that cannot be represented.
+/// Error text for an amount of capacity that the scheduler's integer arithmetic cannot represent.
 type Unrepresentable = String;
 
 impl<'d> Capacity<'d> {
@@ -182,15 +183,15 @@ impl<'d> CapacityPolicy<'d> {
     }
 }
 
-/// Amounts in billionths, with the name of the capacity.
+/// Amounts of a device's capacities in billionths of their unit, each with the name of the capacity.
 pub(crate) type Amounts<'d> = Vec<(&'d str, i128)>;
 
-/// The amount for one capacity, or zero if it is not listed.
+/// The amount of the capacity with this name, or zero if it is not listed.
 pub(crate) fn amount_of(amounts: &[(&str, i128)], name: &str) -> i128 {
     amounts.iter().find(|(known, _)| *known == name).map_or(0, |(_, amount)| *amount)
 }
 
-/// Adds to the amount for one capacity.
+/// Adds to the amount of the capacity with this name, or lists it if it is new.
 pub(crate) fn add_amount<'d>(amounts: &mut Amounts<'d>, name: &'d str, amount: i128) {
     match amounts.iter_mut().find(|(known, _)| *known == name) {
         Some((_, sum)) => *sum = sum.saturating_add(amount),

@@ -43,6 +43,7 @@ pub struct Claims<'d> {
     pub(crate) allocated: Vec<AvailableOn<'d>>,
 }
 
+/// A claim that needs an allocation, with its requests and constraints prepared for the search on every node.
 #[derive(Debug)]
 pub(crate) struct ClaimPlan<'d> {
     pub(crate) id: ClaimName<'d>,
@@ -51,6 +52,7 @@ pub(crate) struct ClaimPlan<'d> {
     pub(crate) constraints: Vec<Option<Constraint<'d>>>,
 }
 
+/// A request of a claim with its alternatives, prepared for the search on every node.
 #[derive(Debug)]
 pub(crate) struct RequestPlan<'d> {
     /// The single exact request, or the alternatives of `firstAvailable`.
@@ -75,6 +77,7 @@ pub(crate) struct RequestAlternative<'d> {
     pub(crate) capacities: Vec<(&'d str, Quantity<'d>)>,
 }
 
+/// The number of devices of a request: `ExactCount` with its count, or `All` matching devices.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum AllocationMode {
     ExactCount(usize),
@@ -186,7 +189,7 @@ impl<'d> RequestAlternative<'d> {
         self.alternative.unwrap_or(self.request)
     }
 
-    /// The selectors of the DeviceClass.
+    /// The selectors of the DeviceClass of a request, which a device must match as well as those of the request.
     pub(crate) fn class_selectors(&self) -> List<'d, Selector<'d>> {
         self.class.spec().selectors()
     }

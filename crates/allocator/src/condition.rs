@@ -13,7 +13,7 @@ use tollgate_api::profile::Semantics;
 pub enum PostFilter {
     /// Nodes were checked, and no claim can be deallocated.
     NothingChanged,
-    /// No node was checked.
+    /// No node was checked, so PostFilter has no claims to deallocate.
     NoClaims,
     /// A claim was deallocated because it is not available on any suitable node. The scheduler tries the pod
     /// again.
@@ -50,6 +50,7 @@ pub fn rejected_message(semantics: &Semantics, nodes: usize, reason: &str) -> St
     message(semantics, nodes, reason, PostFilter::NoClaims)
 }
 
+/// The text of the condition: the number of nodes, the reasons, and in some releases the result of PostFilter.
 fn message(semantics: &Semantics, nodes: usize, reasons: &str, post_filter: PostFilter) -> String {
     let post_filter = if semantics.message_has_post_filter { post_filter.text() } else { "" };
     let separated = if post_filter.is_empty() { String::new() } else { format!(" {post_filter},") };

@@ -15,6 +15,7 @@ pub(crate) struct Constraint<'d> {
     seen: SeenValues<'d>,
 }
 
+/// The attribute values of the devices that a constraint has accepted so far.
 #[derive(Clone, Debug)]
 enum SeenValues<'d> {
     /// `matchAttribute`: every device must have the value of the first device.
@@ -25,7 +26,7 @@ enum SeenValues<'d> {
     DistinctLast { values: Vec<(&'d str, Value<'d>)>, devices: usize },
 }
 
-/// The value of an attribute. Values of different types are never equal.
+/// The value of a device attribute that a constraint compares. Values of different types are never equal.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Value<'d> {
     String(&'d str),
@@ -131,11 +132,13 @@ impl<'d> RequestName<'d> {
     }
 }
 
+/// True if `distinctAttribute` rejects the new value: it equals an earlier one, or its type cannot be compared.
 fn is_repeated(value: Value<'_>, new: Value<'_>) -> bool {
     new == Value::Other || value == new
 }
 
-/// Looks up an attribute by its qualified name. Names without a domain belong to the driver's domain.
+/// Looks up the value of a device attribute by its qualified name. Names without a domain belong to the driver's
+/// domain.
 // upstream v1.37 lookupAttribute
 fn attribute<'d>(device: DeviceBody<'d>, driver: &str, name: &str) -> Option<Value<'d>> {
     let attributes = device.attributes();

@@ -35,6 +35,7 @@ pub struct Inventory<'d> {
     keys: HashMap<(&'d str, &'d str, &'d str), DeviceKey, RandomState>,
 }
 
+/// A pool of devices: its driver and name, and the indices of its slices.
 #[derive(Debug)]
 pub(crate) struct Pool<'d> {
     pub(crate) driver: &'d str,
@@ -42,6 +43,7 @@ pub(crate) struct Pool<'d> {
     pub(crate) slices: Vec<usize>,
 }
 
+/// A ResourceSlice with the fields that the allocator reads.
 #[derive(Debug)]
 pub(crate) struct Slice<'d> {
     pub(crate) name: &'d str,
@@ -60,12 +62,14 @@ pub(crate) struct Slice<'d> {
     pub(crate) has_compatibility_groups: bool,
 }
 
+/// A counter set of a slice, or the counters of a set that a device consumes.
 #[derive(Debug)]
 pub(crate) struct CounterSet<'d> {
     pub(crate) name: &'d str,
     pub(crate) counters: Vec<(&'d str, i128)>,
 }
 
+/// A device of a ResourceSlice, with its nodes, capacities, counters and taints.
 #[derive(Debug)]
 pub(crate) struct Device<'d> {
     pub(crate) key: DeviceKey,
@@ -235,6 +239,7 @@ impl<'d> Inventory<'d> {
         }
     }
 
+    /// The device at this index, in the form that selectors are evaluated against.
     pub(crate) fn candidate(&self, index: usize) -> Option<Candidate<'d>> {
         let device = self.devices.get(index)?;
         let pool = self.pools.get(self.slices.get(device.slice)?.pool)?;

@@ -14,7 +14,7 @@ use crate::selector::{Candidate, SelectorError, Selectors};
 /// The devices that a request or alternative needs on this node.
 #[derive(Debug)]
 pub(crate) struct DeviceNeed {
-    /// Number of devices.
+    /// Number of devices that the request or alternative needs.
     pub(crate) devices: usize,
     /// For `allocationMode: All`, the indices of these devices in `NodePools::node_devices`.
     pub(crate) all: Vec<usize>,
@@ -49,6 +49,8 @@ impl<'a, 'd, S: Selectors + ?Sized> PodSearch<'a, 'd, S> {
         Ok(())
     }
 
+    /// Computes the devices that one request or alternative needs, and adds them to the needs of the search. Returns
+    /// their number.
     fn add_need(&mut self, claim_request: ClaimRequest<'a, 'd>) -> Result<usize, Stopped> {
         let (claim, request) =
             (|| self.claim_name(claim_request), || claim_request.details.name().to_owned());
@@ -156,6 +158,7 @@ impl<'a, 'd, S: Selectors + ?Sized> PodSearch<'a, 'd, S> {
             && node_device.is_reachable)
     }
 
+    /// True if the device matches every selector of the class, or of the request if `of_class` is false.
     fn selectors_match(
         &self,
         claim_request: ClaimRequest<'a, 'd>,

@@ -24,7 +24,7 @@ pub enum Outcome<'d> {
     Failed(AllocationError),
     /// The result depends on the named feature, which is not supported.
     Unsupported(&'static str),
-    /// The search was stopped after this number of steps. The scheduler would stop at its time limit.
+    /// The search was stopped after this number of steps, as the scheduler would stop at its time limit.
     GaveUp { steps: u64 },
 }
 
@@ -194,7 +194,7 @@ pub enum AllocationError {
     UnknownConstraint { claim: String, index: usize },
 }
 
-/// The object that contains a selector.
+/// The object whose selector could not be evaluated: a DeviceClass, or a request of a claim.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum SelectorSource {
     Class(String),

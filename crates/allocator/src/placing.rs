@@ -34,7 +34,7 @@ pub(crate) struct PoolCounters {
 pub(crate) struct TakenDevice<'a, 'd> {
     pub(crate) claim_request: ClaimRequest<'a, 'd>,
     pub(crate) node_device: usize,
-    /// Capacity that the share consumes.
+    /// Capacity that the allocated share consumes of the device.
     pub(crate) consumed: Vec<(&'d str, Quantity<'d>)>,
     pub(crate) is_share: bool,
     has_counters: bool,

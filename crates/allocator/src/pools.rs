@@ -125,11 +125,12 @@ impl<'d> Inventory<'d> {
         !is_on && (slice.per_device.is_some() || !slice.counters.is_empty())
     }
 
+    /// True if the release ignores the slice, because it has compatibility groups.
     pub(crate) fn is_ignored(&self, slice: &Slice<'_>) -> bool {
         self.semantics.ignores_compatibility_groups && slice.has_compatibility_groups
     }
 
-    /// Adds a slice to the slices of its pool. Slices of older generations are dropped.
+    /// Adds a slice to `slices`, which then has only slices of the newest generation seen so far.
     pub(crate) fn keep_newest(&self, slices: &mut Vec<usize>, index: usize, generation: i64) {
         let current = slices.first().and_then(|&first| self.slices.get(first)).map(|slice| slice.generation);
         match current {
@@ -261,6 +262,7 @@ impl<'d> Inventory<'d> {
         Some(counters)
     }
 
+    /// Lists the devices of all pools one after another, and marks those that the node cannot use.
     fn flatten(&self, node: Node<'d>, gathered: Vec<UnsortedPool>) -> NodePools<'d> {
         let mut node_devices = Vec::new();
         let mut pools = Vec::with_capacity(gathered.len());
@@ -306,6 +308,7 @@ impl UnsortedPool {
         UnsortedPool { pool, state, devices: Vec::new(), counters: Counters::default(), is_late: false }
     }
 
+    /// The key by which pools are sorted: pools with binding conditions come last, others by driver and name.
     fn order<'d>(&self, inventory: &Inventory<'d>) -> (bool, &'d str, &'d str) {
         let pool = inventory.pools.get(self.pool);
         (self.is_late, pool.map_or("", |pool| pool.driver), pool.map_or("", |pool| pool.name))

@@ -37,7 +37,7 @@ impl<'i, 'd> PublishedDevice<'i, 'd> {
         self.slice.name
     }
 
-    /// The pool generation of the slice.
+    /// The generation of the pool that the slice of the device announces.
     pub fn generation(self) -> i64 {
         self.slice.generation
     }

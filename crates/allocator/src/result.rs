@@ -24,6 +24,7 @@ impl<'a, 'd, S: Selectors + ?Sized> PodSearch<'a, 'd, S> {
         claims.into_iter().map(allocation).collect()
     }
 
+    /// The entry of an allocation result for a device that the search has taken.
     fn allocated(&self, taken: &TakenDevice<'a, 'd>) -> Option<AllocatedDevice<'d>> {
         let (node_device, device) = self.device_at(taken.node_device)?;
         let pool = self.pools.pools.get(node_device.pool)?;
@@ -44,6 +45,8 @@ impl<'a, 'd, S: Selectors + ?Sized> PodSearch<'a, 'd, S> {
         })
     }
 
+    /// The nodes that can use all of these devices: all nodes, the node of the search, or those that match every node
+    /// selector of the devices.
     // upstream v1.37 createNodeSelector
     fn nodes_of(&self, taken: &[&TakenDevice<'a, 'd>]) -> AvailableOn<'d> {
         let (mut fields, mut labels) = (Vec::new(), Vec::new());
@@ -69,6 +72,7 @@ impl<'a, 'd, S: Selectors + ?Sized> PodSearch<'a, 'd, S> {
     }
 }
 
+/// Adds those requirements that are not listed yet, so that the node selector of an allocation has no duplicates.
 fn add_new<'d>(known: &mut Vec<NodeRequirement<'d>>, new: List<'d, NodeRequirement<'d>>) {
     let equal = |one: &NodeRequirement<'d>, other: NodeRequirement<'d>| {
         one.key() == other.key()

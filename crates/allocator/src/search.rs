@@ -134,6 +134,7 @@ enum Frame<'a, 'd> {
     Device { at: Position, next: Option<usize>, taken: TakenDevice<'a, 'd> },
 }
 
+/// What the search does next: continue at a position, return to an earlier choice, or end.
 enum Step {
     Enter(Position),
     Back(Failure),
@@ -169,7 +170,7 @@ impl<'a, 'd, S: Selectors + ?Sized> PodSearch<'a, 'd, S> {
         }
     }
 
-    /// Counts one step, and fails if the limit is exceeded.
+    /// Counts one step of the search, and fails if the step limit is exceeded.
     pub(crate) fn step(&mut self) -> Result<(), Stopped> {
         self.steps += 1;
         if self.steps > self.allocator.max_steps { Err(Box::new(StopReason::GaveUp)) } else { Ok(()) }

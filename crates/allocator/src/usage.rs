@@ -15,6 +15,7 @@ pub struct Usage<'d> {
     held: HashMap<DeviceKey, Held<'d>, RandomState>,
 }
 
+/// The claims that hold one device, exclusively or in shares, and the capacity that the shares consume.
 #[derive(Clone, Default, Debug)]
 struct Held<'d> {
     /// Number of claims that hold the device exclusively. More than one only if several slices publish the
@@ -111,8 +112,8 @@ impl<'d> Usage<'d> {
         self.is_shared(device, true)
     }
 
-    /// True if claims hold shares of the device. Unless `bare` is set, only shares with consumed capacity
-    /// count.
+    /// True if claims hold shares of the device that count as holding its counters: all shares if `bare` is set,
+    /// otherwise only those with consumed capacity.
     pub(crate) fn is_shared(&self, device: DeviceKey, bare: bool) -> bool {
         let shares = |held: &Held<'_>| if bare { held.shares } else { held.shares_with_capacity };
         self.held.get(&device).is_some_and(|held| shares(held) > 0)

@@ -32,9 +32,9 @@ use tollgate_formats::quantity;
 pub struct Schema {
     /// The type of the whole document.
     pub root: &'static StructTy,
-    /// The version it is written in.
+    /// The API version in which the document is written.
     pub version: Version,
-    /// The releases and drafts whose fields exist.
+    /// The releases and drafts whose fields the schema contains.
     pub fields: Availability,
     /// Fields at any depth whose values are not checked, because the caller does not read them.
     pub unread: &'static NameSet,
@@ -55,7 +55,7 @@ pub struct DecodeError {
     pub fix: Option<Box<Fix>>,
 }
 
-/// The texts and the fix of an error.
+/// The detail, the hint and the fix of a decoding error.
 struct ErrorTexts {
     detail: String,
     help: Option<String>,

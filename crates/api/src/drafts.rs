@@ -22,7 +22,7 @@ pub struct DraftOnly {
     pub at: FieldPath,
     /// The kind of part.
     pub what: DraftPart,
-    /// The first draft that has it; `None` if none does.
+    /// The first draft that has the part; `None` if none does.
     pub draft: Option<&'static Profile>,
 }
 
@@ -42,7 +42,7 @@ impl DraftOnly {
     }
 }
 
-/// A part of the API that only drafts have.
+/// The part of the API that only drafts have: a kind, a version or a field.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DraftPart {
     /// A kind of object.

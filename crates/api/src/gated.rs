@@ -27,7 +27,7 @@ enum Part {
 /// Fields that are dropped together if a feature gate is disabled. Paths are those of the internal type.
 struct GatedFields {
     part: Part,
-    /// The gates; all of them must be on for the fields to stay.
+    /// The feature gates that must all be enabled for the fields to stay.
     gates: &'static [Gate],
     drops: &'static [&'static str],
     /// Other fields of the stored object that indicate that it uses the feature.

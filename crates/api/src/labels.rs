@@ -8,9 +8,9 @@ use tollgate_document::doc::Value;
 /// A requirement on one label; the type of its texts is the caller's.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LabelRequirement<S> {
-    /// The label.
+    /// Key of the label.
     pub key: S,
-    /// How it is compared with the values.
+    /// How the value of the label is compared with `values`.
     pub operator: LabelOperator,
     /// The values of `In` and `NotIn`.
     pub values: Vec<S>,

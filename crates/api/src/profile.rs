@@ -39,9 +39,9 @@ pub enum ProfileMatch {
 pub struct Availability(pub u64);
 
 impl Availability {
-    /// Not available in any release or draft.
+    /// The empty set: no release or draft has the field.
     pub const NEVER: Availability = Availability(0);
-    /// Available in every release and draft.
+    /// All releases and drafts.
     pub const ALWAYS: Availability = Availability(u64::MAX);
     /// Available only in the first draft of KEP-5055 (`kep-5055-r1`).
     pub const DRAFT_R1: Availability = Availability(1 << 1);
@@ -159,7 +159,7 @@ pub struct Profile {
     pub name: &'static str,
     /// One-line description for `tollgate profiles`.
     pub about: &'static str,
-    /// A release of Kubernetes (and not a draft or a union).
+    /// True for a release of Kubernetes, false for a draft or a union of drafts.
     pub is_release: bool,
     /// The releases or drafts whose API fields the profile has.
     pub fields: Availability,
@@ -200,88 +200,91 @@ pub struct Profile {
     pub counters: CounterRules,
 
     // — named behaviours —
-    /// Declarative validation is on: its messages replace the hand-written ones it covers (1.37).
+    /// True if declarative validation is on: its messages replace the hand-written ones that it covers (1.37).
     pub declarative: Behaviour,
-    /// The items of a list over its limit are not validated (≥1.35).
+    /// True if the items of a list over its limit are not validated (≥1.35).
     pub stops_at_list_limit: Behaviour,
-    /// A duplicate in a keyed list is reported at the key field of the item (≤1.34).
+    /// True if a duplicate in a keyed list is reported at the key field of the item (≤1.34).
     pub duplicates_at_key_field: Behaviour,
-    /// A malformed map key is part of the reported path (≤1.35).
+    /// True if a malformed map key is part of the reported path (≤1.35).
     pub bad_map_key_in_path: Behaviour,
-    /// An unchanged taint list, and an unchanged effect, are not validated again (≥1.35).
+    /// True if an unchanged taint list, and an unchanged effect, are not validated again (≥1.35).
     pub skips_unchanged_taints: Behaviour,
-    /// An unknown effect is accepted if the stored device already has it, even if the slice changes otherwise
-    /// (draft r3).
+    /// True if an unknown effect is accepted because the stored device already has it, even if the slice changes
+    /// otherwise (draft r3).
     pub keeps_stored_effects: Behaviour,
-    /// An unchanged capacity map is not validated again (1.37).
+    /// True if an unchanged capacity map is not validated again (1.37).
     pub skips_unchanged_capacity: Behaviour,
-    /// The spec of a claim is validated on update too (≤1.34).
+    /// True if the spec of a claim is validated on update too (≤1.34).
     pub rejudges_claim_spec: Behaviour,
-    /// A request with both `exactly` and `firstAvailable` is not validated further (≥1.35).
+    /// True if a request with both `exactly` and `firstAvailable` is not validated further (≥1.35).
     pub stops_at_ambiguous_request: Behaviour,
-    /// A selector list that an update left unchanged is not compiled again (1.37).
+    /// True if a selector list that an update left unchanged is not compiled again (1.37).
     pub trusts_stored_cel: Behaviour,
-    /// The text about opaque parameters of the wrong type names them (1.33).
+    /// True if the error about opaque parameters of the wrong type names them (1.33).
     pub names_parameters: Behaviour,
-    /// An empty driver name is malformed as well as missing (≤1.34).
+    /// True if an empty driver name is malformed as well as missing (≤1.34).
     pub empty_driver_is_malformed: Behaviour,
-    /// Empty attribute names and parts are reported as "required", with the messages of that time (≤1.34).
+    /// True if empty attribute names and parts are reported as "required", with the messages of that time (≤1.34).
     pub old_qualified_names: Behaviour,
-    /// A bad C identifier has the type `TypeInvalid` (1.33).
+    /// True if a bad C identifier has the error type `TypeInvalid` (1.33).
     pub c_identifier_is_type_error: Behaviour,
-    /// `null` prints as `"null"`, and structs as Go's `%#v` (1.33).
+    /// True if messages print `null` as `"null"`, and structs as Go's `%#v` (1.33).
     pub quotes_null: Behaviour,
-    /// Devices and shared counters exclude each other (≥1.35).
+    /// True if a slice cannot have both devices and shared counters (≥1.35).
     pub devices_exclude_counters: Behaviour,
-    /// Attributes can be lists, and a list lowers the device limit like a taint (≥1.36).
+    /// True if attributes can be lists, and a list lowers the device limit like a taint (≥1.36).
     pub list_attributes: Behaviour,
-    /// An attribute without a value is "required" and not "invalid" (≤1.34).
+    /// True if an attribute without a value is "required" and not "invalid" (≤1.34).
     pub missing_value_is_required: Behaviour,
-    /// Node allocatable resources have mapping and overhead (1.37), not the flat form of 1.36.
+    /// True if node allocatable resources have mapping and overhead (1.37), not the flat form of 1.36.
     pub nested_node_resources: Behaviour,
-    /// Consumable capacity exists: request policies, distinctAttribute (≥1.34).
+    /// True if consumable capacity exists: request policies, distinctAttribute (≥1.34).
     pub consumable_capacity: Behaviour,
-    /// Request policies are exact to the thousandth (1.37).
+    /// True if request policies are exact to the thousandth (1.37).
     pub fractional_capacity: Behaviour,
-    /// The bounds of a request policy must fit into an int64, its step must be positive, and a default
-    /// outside the range is itself reported (1.37).
+    /// True if the bounds of a request policy must fit into an int64, its step must be positive, and a default outside
+    /// the range is itself reported (1.37).
     pub guards_capacity_range: Behaviour,
-    /// A DeviceTaintRule whose effect changes under an unchanged time gets a new time (≥1.36).
+    /// True if a DeviceTaintRule whose effect changes under an unchanged time gets a new time (≥1.36).
     pub restarts_rule_time: Behaviour,
-    /// A DeviceTaintRule has status, and its status is checked (≥1.35).
+    /// True if a DeviceTaintRule has a status, and its status is checked (≥1.35).
     pub rule_status: Behaviour,
-    /// A rule may select by class and CEL (1.33, 1.34, draft r2).
+    /// True if a DeviceTaintRule may select devices by class and CEL (1.33, 1.34, draft r2).
     pub rule_class_selectors: Behaviour,
-    /// The name of a DeviceClass is counted in bytes and its generateName not checked (≥1.35).
+    /// True if the length of a DeviceClass name is counted in bytes and its generateName is not checked (≥1.35).
     pub class_names_in_bytes: Behaviour,
     /// How Go prints the identity of a device.
     pub device_id_format: DeviceIdFormat,
-    /// Tolerations of allocation results are validated (1.37).
+    /// True if tolerations of allocation results are validated (1.37).
     pub judges_result_tolerations: Behaviour,
-    /// Type and status of a condition are "required", and a second one of a type is reported as a whole (1.37).
+    /// True if type and status of a condition are "required", and a second condition of a type is reported as a whole
+    /// (1.37).
     pub keys_conditions: Behaviour,
-    /// An owner reference has its index in paths, and what it lacks is "required" (1.37).
+    /// True if the path of an owner reference contains its index, and missing fields of it are "required" (1.37).
     pub indexes_owner_references: Behaviour,
-    /// A v1 DeviceTaintRule is not updated without its resourceVersion (1.37).
+    /// True if a v1 DeviceTaintRule cannot be updated without its resourceVersion (1.37).
     pub requires_rule_version: Behaviour,
-    /// The server sets `timeAdded` only for NoExecute taints (draft r1).
+    /// True if the server sets `timeAdded` only for NoExecute taints (draft r1).
     pub times_only_evictions: Behaviour,
-    /// Slices may carry `spec.taints`, exclusive with `devices` (draft r2).
+    /// True if slices may have `spec.taints`, exclusive with `devices` (draft r2).
     pub slice_taints: Behaviour,
-    /// The eviction controller sees a rule only as taints of published devices (≤1.34, draft r2).
+    /// True if the eviction controller sees a DeviceTaintRule only as taints of published devices (≤1.34, draft r2).
     pub rules_act_through_slices: Behaviour,
-    /// The eviction controller reads a missing selector as the scheduler does: it selects everything (≤1.34).
+    /// True if, for the eviction controller, a rule without a selector selects every device, as for the scheduler
+    /// (≤1.34).
     pub missing_selector_evicts: Behaviour,
-    /// The scheduler copies a request's tolerations into the allocation, where eviction looks for them (≥1.35).
+    /// True if the scheduler copies a request's tolerations into the allocation, where eviction looks for them (≥1.35).
     pub copies_tolerations: Behaviour,
-    /// The tolerations of the request itself keep pods from being evicted: no draft copies them into the allocation.
+    /// True if the tolerations of the request itself keep pods from being evicted: no draft copies them into the
+    /// allocation.
     pub requests_stop_eviction: Behaviour,
-    /// A toleration without an effect keeps pods from being evicted too, as the drafts have it; no eviction controller
-    /// does that.
+    /// True if a toleration without an effect keeps pods from being evicted too, as in the drafts; no eviction
+    /// controller does that.
     pub empty_effect_stops_eviction: Behaviour,
-    /// A claim can be reserved for a PodGroup instead of each of its pods (≥1.36).
+    /// True if a claim can be reserved for a PodGroup instead of each of its pods (≥1.36).
     pub reserves_for_pod_groups: Behaviour,
-    /// Parts that no release serves are accepted with a warning, because the user did not select a draft by
+    /// True if parts that no release serves are accepted with a warning, because the user did not select a draft by
     /// name (kep-5055).
     pub warns_of_drafts: Behaviour,
     /// Default number of evictions per second of a taint (draft r2); `None` if there is no limit.
@@ -294,7 +297,7 @@ impl Profile {
     /// The profile that is used if none is named.
     pub const DEFAULT: &'static Profile = DEFAULT;
 
-    /// The revisions of the draft, in order, without the union of all.
+    /// The revisions of the KEP-5055 draft, in order, without the union of all of them.
     pub fn drafts() -> impl Iterator<Item = &'static Profile> {
         ALL.iter().copied().filter(|profile| !profile.is_release && !profile.warns_of_drafts)
     }

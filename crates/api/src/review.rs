@@ -21,23 +21,23 @@ pub const API_VERSION: &str = "admission.k8s.io/v1";
 pub struct Request<'d> {
     /// `request.uid`, which the response must repeat.
     pub uid: &'d str,
-    /// `kind`: what `object` is.
+    /// `request.kind`: the group, version and kind of `object`.
     pub kind: GroupVersionKind<'d>,
-    /// `resource.resource`: `resourceclaims`.
+    /// `request.resource.resource`, such as `resourceclaims`.
     pub resource: &'d str,
-    /// `subResource`, empty for the object itself.
+    /// `request.subResource`; empty for the object itself.
     pub sub_resource: &'d str,
     /// `request.operation`.
     pub operation: Operation,
-    /// `name`; empty while it is still to be generated.
+    /// `request.name`; empty if the name is still to be generated.
     pub name: &'d str,
-    /// `namespace`; empty for cluster-scoped kinds.
+    /// `request.namespace`; empty for cluster-scoped kinds.
     pub namespace: &'d str,
     /// `request.userInfo`, unparsed; policies evaluate it.
     pub user: Value<'d>,
-    /// `object`; `null` on DELETE.
+    /// `request.object`; `null` on DELETE.
     pub object: Value<'d>,
-    /// `oldObject`, if there is one.
+    /// `request.oldObject`, if there is one.
     pub old_object: Option<Value<'d>>,
     /// `request.dryRun`.
     pub dry_run: bool,
@@ -46,24 +46,24 @@ pub struct Request<'d> {
 /// `request.kind`. All fields are empty if the review does not contain it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct GroupVersionKind<'d> {
-    /// API group; empty for the core group.
+    /// API group of the object; empty for the core group.
     pub group: &'d str,
-    /// API version.
+    /// API version of the object.
     pub version: &'d str,
-    /// Kind.
+    /// Kind of the object.
     pub kind: &'d str,
 }
 
 /// The operation of an admission request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Operation {
-    /// CREATE.
+    /// A new object is created.
     Create,
-    /// UPDATE.
+    /// A stored object is replaced.
     Update,
-    /// DELETE: nothing to check.
+    /// An object is deleted, so that there is nothing to check.
     Delete,
-    /// CONNECT: nothing to check.
+    /// A subresource such as `pods/exec` is connected to, so that there is nothing to check.
     Connect,
 }
 
@@ -91,7 +91,7 @@ impl Operation {
 /// The error for input that is not a valid AdmissionReview.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct BadReview {
-    /// The request's uid, where it could be read.
+    /// The uid of the request, if it could be read.
     pub uid: Box<str>,
     /// Byte offset of the error.
     pub at: usize,
@@ -192,7 +192,7 @@ fn read_operation(uid: &str, given: Value<'_>, request: Value<'_>) -> Result<Ope
     Err(bad_review(uid, value, detail))
 }
 
-/// The largest number of bytes of a uid.
+/// Maximum length in bytes of the uid of a review.
 const LONGEST_UID: usize = 1 << 10;
 
 /// Fields of a review: they are looked for in every request.

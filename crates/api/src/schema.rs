@@ -87,13 +87,13 @@ pub struct Field {
     pub name: Name,
     /// Type of the field.
     pub ty: Ty,
-    /// A Go pointer: `null` and absent differ from the zero value.
+    /// True for a Go pointer, for which `null` and absent differ from the zero value.
     pub pointer: bool,
-    /// Never left out when printed, even when empty (no `omitempty`).
+    /// True if the field is printed even when empty (no `omitempty`).
     pub always: bool,
-    /// The releases and drafts that have it.
+    /// The releases and drafts that have the field.
     pub known: Availability,
-    /// The embedded Go struct it comes from: Go's error texts name it, JSON does not.
+    /// The embedded Go struct that the field comes from: Go's error texts name it, JSON does not.
     pub embedded: Option<&'static str>,
 }
 

@@ -13,9 +13,9 @@ pub(super) enum Step {
     Field(Name),
     Items,
     Values,
-    /// Where a version keeps everything of a device but its name.
+    /// The object in which a version keeps everything of a device but its name: `basic`, or the device itself.
     Body,
-    /// Where a version keeps an exact request.
+    /// The object in which a version keeps an exact request: `exactly`, or the request itself.
     Exactly,
 }
 

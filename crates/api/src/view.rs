@@ -142,11 +142,11 @@ pub fn time(value: Value<'_>) -> Option<tollgate_formats::gotime::Timestamp> {
 pub struct Object<'d> {
     pub kind: ApiKind,
     pub version: Version,
-    /// The document: what the body is a view of.
+    /// The JSON value of the whole object, after decoding.
     pub value: Value<'d>,
     /// The typed view of the object.
     pub body: Body<'d>,
-    /// The document as written, before dropping, merging and defaults.
+    /// The JSON value of the object as the user wrote it, before dropping, merging and defaults.
     pub written: Value<'d>,
 }
 
@@ -165,11 +165,11 @@ pub enum Body<'d> {
     Class(Class<'d>),
     /// A ResourceSlicePatch.
     Patch(SlicePatch<'d>),
-    /// ResourceClass of cdi.k8s.io
+    /// A ResourceClass of `cdi.k8s.io` (KEP-3063).
     ClassicClass(ClassicClass<'d>),
-    /// ResourceClaim of cdi.k8s.io
+    /// A ResourceClaim of `cdi.k8s.io` (KEP-3063).
     ClassicClaim(ClassicClaim<'d>),
-    /// Pod, or what makes pods
+    /// A Pod, or a workload with a pod template.
     Pods(Pods<'d>),
     /// A FoundationDBCluster.
     FoundationDb(FoundationDbCluster<'d>),

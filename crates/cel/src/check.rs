@@ -20,7 +20,7 @@ use super::unify::{Unifier, most_general};
 pub(super) struct Checked {
     types: Vec<Option<Type>>,
     overloads: Vec<Vec<&'static Overload>>,
-    /// Marks selections that are a declared name, such as `google.protobuf.Duration`.
+    /// For each node, whether it is a selection that is a declared name as a whole, such as `google.protobuf.Duration`.
     declared_names: Vec<bool>,
     unknown: Type,
 }
@@ -66,7 +66,7 @@ pub(super) fn check(tree: &Tree, env: CelEnv, issues: &mut Issues<'_>) -> Option
     (!unifier.is_exhausted()).then_some(Checked { types, overloads, declared_names, unknown: Type::Dyn })
 }
 
-/// Checks the nodes of one tree.
+/// The state of a type check: the types found so far, and the loop variables in scope.
 struct Checker<'t, 'i> {
     tree: &'t Tree,
     env: CelEnv,
@@ -75,7 +75,7 @@ struct Checker<'t, 'i> {
     types: Vec<Option<Type>>,
     overloads: Vec<Vec<&'static Overload>>,
     declared_names: Vec<bool>,
-    /// Loop variables, innermost last.
+    /// Loop variables in scope with their types, innermost last.
     variables: Vec<(&'t str, Type)>,
 }
 
@@ -152,7 +152,7 @@ impl<'t> Checker<'t, '_> {
         if presence_test { Type::Bool } else { self.unifier.resolve(&found) }
     }
 
-    /// The type of a field of `operand`, in an optional if `operand` or the selection is optional.
+    /// The type of the field `field` of `operand`, wrapped in an optional if `operand` or the selection is optional.
     fn select(&mut self, id: NodeId, operand: NodeId, field: &str, optional: bool) -> Type {
         let operand = self.check(operand);
         let operand = self.unifier.resolve(&operand);

@@ -18,6 +18,7 @@ use super::tree::{Element, ExprKind, Literal, Loop, MapEntry, NodeId, Tree};
 use super::types::Type;
 use path::Path;
 
+/// Cost of reading a variable or selecting a field.
 const IDENT_OR_SELECT: u64 = 1;
 
 /// The worst-case cost of the whole expression in the server's units.
@@ -54,7 +55,7 @@ impl ContentSizes {
     }
 }
 
-/// A variable of a loop, or its accumulator.
+/// A variable of a loop, or its accumulator, with the path and size of its value.
 struct LoopVariable<'t> {
     name: &'t str,
     path: Path<'t>,
@@ -278,7 +279,7 @@ impl<'t> Estimator<'t> {
         self.size(id).unwrap_or(Size::UNKNOWN)
     }
 
-    /// The size of a literal, list or map that is written out; `None` for other nodes.
+    /// The size of a literal, or of a list or map literal; `None` for other nodes.
     fn written_size(&self, id: NodeId) -> Option<Size> {
         let size = match self.tree.kind(id) {
             ExprKind::Literal(Literal::String(text)) => text.chars().count(),
@@ -296,7 +297,7 @@ impl<'t> Estimator<'t> {
         get_known(&self.contents, id).or_else(|| self.local_of(id).and_then(|local| local.contents))
     }
 
-    /// Copies the known sizes of one node to another.
+    /// Copies what is known about the size of one node and of its contents to another node.
     fn copy_sizes(&mut self, to: NodeId, from: NodeId) {
         let (size, contents) = (self.size(from), self.contents(from));
         set_known(&mut self.sizes, to, size);

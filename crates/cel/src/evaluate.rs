@@ -43,19 +43,19 @@ pub struct Behaviour {
     /// The environment for type checking. A scheduler evaluates stored expressions, so all libraries of its
     /// release are available.
     pub env: CelEnv,
-    /// Every selector fails for a device with list attributes.
+    /// True if every selector fails for a device with list attributes.
     pub refuses_list_attributes: bool,
-    /// List attributes, and the types that allow them, require the feature DRAListTypeAttributes.
+    /// True if list attributes, and the types that allow them, require the feature DRAListTypeAttributes.
     pub lists_need_feature: bool,
-    /// `lists.range` rejects negative sizes and sizes above a million.
+    /// True if `lists.range` rejects negative sizes and sizes above a million.
     pub range_is_checked: bool,
-    /// Maximum length of a list that `includes` searches.
+    /// Maximum length of a list that `includes` searches; `None` if there is none.
     pub includes_limit: Option<usize>,
-    /// `indexOf("", n)` and `lastIndexOf("", n)` check that `n` is within the text.
+    /// True if `indexOf("", n)` and `lastIndexOf("", n)` check that `n` is within the text.
     pub empty_part_checks_range: bool,
-    /// `x.or(y)` and `x.orValue(y)` reject an `x` that is not an optional value. Otherwise they return it.
+    /// True if `x.or(y)` and `x.orValue(y)` reject an `x` that is not an optional value. Otherwise they return it.
     pub optional_or_needs_optional: bool,
-    /// `q.add(…)` and `q.sub(…)` modify `q` if it is a decimal.
+    /// True if `q.add(…)` and `q.sub(…)` modify `q` if it is a decimal.
     pub sums_change_quantities: bool,
     /// The cost of `startsWith` and `endsWith` depends on the length of the affix. Otherwise it depends on
     /// the text.
@@ -74,9 +74,9 @@ impl Behaviour {
     }
 }
 
-/// Kubernetes 1.33, which differs from 1.34 only in the libraries.
+/// Behaviors of the evaluation in Kubernetes 1.33, which differs from 1.34 only in the libraries.
 pub const BEHAVIOUR_V1_33: Behaviour = Behaviour { env: super::V1_33, ..BEHAVIOUR_V1_34 };
-/// Kubernetes 1.34, which has the same library versions as 1.36.
+/// Behaviors of the evaluation in Kubernetes 1.34.
 pub const BEHAVIOUR_V1_34: Behaviour = Behaviour {
     env: CelEnv { ext_lists: true, ..super::V1_34 },
     refuses_list_attributes: true,

@@ -8,20 +8,20 @@
 use super::issue::Fault;
 use super::tree::{ExprKind, Literal, NodeId, Tree};
 
-/// The schema of a value, used to look up fields.
+/// The schema of a value, by which the fields that an expression selects are looked up.
 pub trait Schema: Clone {
-    /// The value of a field or key.
+    /// Looks up the schema of a field or map key.
     fn field(&self, name: &str) -> Selected<Self>;
-    /// The items of a list, if it is one.
+    /// The schema of the items, if the value is a list.
     fn items(&self) -> Option<Self>;
 }
 
 /// Result of looking up a field in a schema.
 #[derive(Clone, Debug)]
 pub enum Selected<S> {
-    /// The field exists and has this schema.
+    /// The field exists, and its value has this schema.
     Known(S),
-    /// The field may exist.
+    /// The schema does not say whether the field exists.
     Unknown,
     /// The field does not exist.
     Undefined,

@@ -16,7 +16,7 @@ pub(super) const BEFORE_START: usize = usize::MAX;
 /// The position of an issue. The order of variants is the order of printing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Position {
-    /// The issue is about the expression as a whole.
+    /// The issue is about the expression as a whole, so it has no position.
     Nowhere,
     BeforeStart,
     /// A byte offset in the source.
@@ -26,12 +26,13 @@ enum Position {
 /// An error in an expression.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Fault {
-    /// Byte of the expression.
+    /// Byte offset in the expression.
     pub at: usize,
     /// The server's message.
     pub message: String,
 }
 
+/// An error in an expression, with its position.
 #[derive(Debug)]
 struct Issue {
     at: Position,

@@ -10,7 +10,7 @@ use super::tree::{Element, ExprKind, Literal, Loop, NodeId};
 
 /// The name of the accumulator of a loop. It cannot be written in an expression, so it collides with no variable.
 const ACCUMULATOR: &str = "@result";
-/// The former name of the accumulator, which no variable of a loop may have.
+/// The former name of the accumulator of a loop, which no loop variable may have.
 const OLD_ACCUMULATOR: &str = "__result__";
 const UNUSED_VARIABLE: &str = "#unused";
 const SORT_INPUT: &str = "@__sortBy_input__";

@@ -9,12 +9,13 @@ use super::types::{self, Type};
 /// The only value of the enum `google.protobuf.NullValue`.
 pub(super) const NULL_VALUE: &str = "google.protobuf.NullValue.NULL_VALUE";
 
-/// The type that a message name refers to, with the name for looking up its fields.
+/// The type that a message name such as `google.protobuf.Duration` refers to, with the name by which its fields are
+/// looked up.
 pub(super) enum Message {
     Of(Type, String),
-    /// A type that has no fields to set.
+    /// The name is that of a type without fields that an expression could set.
     OtherType(Type, String),
-    /// A variable, not a type.
+    /// The name is that of a variable, not of a type.
     Variable(Type, String),
     Undeclared,
 }

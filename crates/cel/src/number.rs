@@ -95,11 +95,13 @@ fn double_of_bits(bits: u128) -> f64 {
     bits as f64
 }
 
+/// The integer as the nearest double.
 #[allow(clippy::cast_precision_loss, reason = "what the conversion does on the server")]
 pub(crate) fn double_of_int(value: i64) -> f64 {
     value as f64
 }
 
+/// The unsigned integer as the nearest double.
 #[allow(clippy::cast_precision_loss, reason = "what the conversion does on the server")]
 pub(crate) fn double_of_uint(value: u64) -> f64 {
     value as f64

@@ -33,30 +33,29 @@ impl Scope {
 pub struct CelEnv {
     /// The available variables.
     pub scope: Scope,
-    /// Attribute values have the type `dyn` and may be lists. Otherwise their type is `any`.
+    /// True if attribute values have the type `dyn` and may be lists. Otherwise their type is `any`.
     pub list_attributes: bool,
-    /// The list functions `sort`, `slice`, `distinct`, `lists.range` and others exist.
+    /// True if the list functions `sort`, `slice`, `distinct`, `lists.range` and others exist.
     pub ext_lists: bool,
-    /// `includes` on lists and attributes exists.
+    /// True if `includes` on lists and attributes exists.
     pub includes: bool,
-    /// `device.allowMultipleAllocations` exists.
+    /// True if `device.allowMultipleAllocations` exists.
     pub allow_multiple_allocations: bool,
-    /// `semver(s, normalize)` and `isSemver(s, normalize)` exist.
+    /// True if `semver(s, normalize)` and `isSemver(s, normalize)` exist.
     pub semver_normalize: bool,
-    /// Field names can be written in backticks.
+    /// True if field names can be written in backticks.
     pub escaped_identifiers: bool,
-    /// A leading dot skips local variables, and only type names create messages.
+    /// True if a leading dot skips loop variables, and only type names create messages.
     pub scoped_names: bool,
-    /// `duration(1)` is declared, although conversion of numbers always fails.
+    /// True if `duration(1)` is declared, although conversion of numbers always fails.
     pub duration_of_int: bool,
-    /// A selector may evaluate to `google.protobuf.Any`, even if attribute values are `dyn`.
+    /// True if a selector may evaluate to `google.protobuf.Any`, even if attribute values are `dyn`.
     pub any_is_unknown: bool,
-    /// `matches(text, pattern)` has the same cost as `text.matches(pattern)`.
+    /// True if `matches(text, pattern)` has the same cost as `text.matches(pattern)`.
     pub matches_function_has_cost: bool,
-    /// The cost of `includes` depends on the length of its list. Otherwise it depends on the longest
-    /// attribute.
+    /// True if the cost of `includes` depends on the length of its list. Otherwise it depends on the longest attribute.
     pub includes_is_traversal: bool,
-    /// Lists and maps may contain items of different types.
+    /// True if lists and maps may contain items of different types.
     pub mixed_literals: bool,
 }
 
@@ -118,18 +117,19 @@ pub enum Target {
 pub enum Outcome {
     /// The expression compiles, has the right type, and its worst-case cost is within the limit.
     Accepted {
-        /// The server's estimate of the worst case.
+        /// The API server's estimate of the worst-case cost.
         cost: u64,
     },
-    /// The detail text, `compilation failed: ERROR: <input>:1:1: …`.
+    /// The expression does not compile. The text is the API server's: `compilation failed: ERROR: <input>:1:1: …`.
     CompileError(String),
-    /// The detail text, `must evaluate to …, not …`.
+    /// The expression has the wrong type. The text is the API server's: `must evaluate to …, not …`.
     WrongType(String),
-    /// The detail text, `program instantiation failed: …`: an internal error to the server.
+    /// The expression compiles, but a constant in it cannot be computed. The text is the API server's: `program
+    /// instantiation failed: …`.
     ProgramError(String),
-    /// The worst case costs more than the server allows.
+    /// The worst-case cost exceeds the API server's limit.
     TooComplex {
-        /// The server's estimate.
+        /// The API server's estimate of the worst-case cost, which exceeds the limit.
         cost: u64,
     },
     /// Not checked because of Tollgate's own safety limits; with the reason. The expression may be valid.

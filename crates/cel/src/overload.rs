@@ -8,7 +8,7 @@ use super::outcome::{CelEnv, Scope};
 use super::types::Type;
 use super::unify::Unifier;
 
-/// The type of a parameter or result in the declaration of a function.
+/// The type of a parameter or result in the declaration of a function, such as `List(&A)`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Decl {
     Dyn,
@@ -25,7 +25,7 @@ pub(super) enum Decl {
     Map(&'static Decl, &'static Decl),
     Opt(&'static Decl),
     Meta(&'static Decl),
-    /// The first and second type parameter.
+    /// The first type parameter of the declaration.
     A,
     B,
 }
@@ -34,7 +34,7 @@ pub(super) enum Decl {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum CallStyle {
     Global,
-    /// Called on its first parameter.
+    /// Called as `x.name(…)`, where `x` is the first parameter.
     Member,
 }
 
@@ -46,9 +46,9 @@ pub(super) enum Since {
     Includes,
     SemverNormalize,
     DurationOfInt,
-    /// Only in device selectors, because it is not evaluated in policies.
+    /// Declared only for device selectors, because policies cannot evaluate it.
     Selectors,
-    /// Only in policies, where it is evaluated although no server has it.
+    /// Declared only for policies, where it can be evaluated although no server has it.
     Policies,
 }
 

@@ -8,7 +8,8 @@
 
 /// The server's limit for nesting and for chains. cel-go `NewParser`, `maxRecursionDepth`
 const MAX_DEPTH: u32 = 250;
-/// Longer texts never reach the compiler. upstream v1.34 `CELSelectorExpressionMaxLength`
+/// Maximum length of an expression in bytes; longer texts never reach the compiler. upstream v1.34
+/// `CELSelectorExpressionMaxLength`
 const MAX_BYTES: usize = 10_240;
 /// Maximum weight for parsing on any thread: sufficient for the two megabytes of a test thread in a debug
 /// build.
@@ -18,13 +19,13 @@ const FLAT_BYTES: usize = 4_096;
 /// Whether an expression can be parsed on any thread, requires a large stack, or is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Shape {
-    /// Shallow enough to be parsed on any thread.
+    /// The expression is shallow enough to be parsed on any thread.
     Flat,
-    /// Within the server's limits, but requires a large stack.
+    /// The expression is within the server's limits, but requires a large stack.
     Deep,
-    /// Exceeds the server's limits; with the server's message.
+    /// The expression exceeds the server's limits; with the server's message.
     Refused(&'static str),
-    /// Longer than any expression that the server accepts.
+    /// The expression is longer than any that the server accepts.
     TooLong,
 }
 

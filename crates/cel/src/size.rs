@@ -16,11 +16,11 @@ pub(super) const PER_CHARACTER: f64 = 0.1;
 pub(super) const PER_PATTERN_CHARACTER: f64 = 0.25;
 /// Cost of making a list, whatever is in it.
 pub(super) const CREATE_LIST: u64 = 10;
-/// Cost of making a map.
+/// Cost of creating a map, whatever is in it.
 pub(super) const CREATE_MAP: u64 = 30;
-/// Cost of making a message.
+/// Cost of creating a message.
 pub(super) const CREATE_STRUCT: u64 = 40;
-/// Cost of reading one character and writing another.
+/// Cost of reading one character and writing it to a new text.
 pub(super) const PER_COPIED_CHARACTER: f64 = 2.0 * PER_CHARACTER;
 
 /// An amount times a factor, rounded up. cel-go `multiplyByCostFactor`

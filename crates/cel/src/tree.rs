@@ -14,6 +14,7 @@ impl NodeId {
     }
 }
 
+/// A node of the tree: its kind, and the position of errors about it.
 #[derive(Debug)]
 pub(super) struct Node {
     /// Byte offset in the expression's text of what an error about this node points at.
@@ -73,7 +74,7 @@ pub(super) struct Element {
 pub(super) struct MapEntry {
     pub(super) key: NodeId,
     pub(super) value: NodeId,
-    /// Written `?key: value`.
+    /// True if the entry is written `?key: value`.
     pub(super) optional: bool,
 }
 
@@ -83,7 +84,7 @@ pub(super) struct StructField {
     pub(super) at: usize,
     pub(super) name: String,
     pub(super) value: NodeId,
-    /// Written `?name: value`.
+    /// True if the field is written `?name: value`.
     pub(super) optional: bool,
 }
 

@@ -17,7 +17,7 @@ pub(super) const FORMAT: &str = "kubernetes.NamedFormat";
 /// The name of optional values without a type parameter.
 pub(super) const OPTIONAL: &str = "optional_type";
 
-/// Type parameters that are never bound: the element types of the bare names `list` and `map`.
+/// A type parameter that is never bound: the element type of the bare name `list`, or the key type of `map`.
 pub(super) const A: Type = Type::Param(u32::MAX - 1);
 pub(super) const B: Type = Type::Param(u32::MAX);
 

@@ -92,7 +92,7 @@ impl Unifier {
         }
     }
 
-    /// Calls [`Self::is_assignable`], and reverts its bindings if it returns false.
+    /// True if a value of type `from` is assignable to `to`. Binds parameters on the way, even if the result is false.
     fn assignable(&mut self, from: &Type, to: &Type) -> bool {
         if self.burn_fuel() {
             return true;
@@ -190,13 +190,13 @@ impl Unifier {
     }
 }
 
-/// Result of comparing a type with a parameter.
+/// Whether a type can replace a type parameter.
 #[derive(PartialEq)]
 enum Agreement {
     Agreed,
     /// The parameter is bound to an incompatible type.
     Refused,
-    /// Binding it would make the type contain itself.
+    /// Binding the parameter would make the type contain itself.
     Cyclic,
 }
 

@@ -6,11 +6,11 @@
 /// A kind of request that Tollgate sends to an API server, and the flag or command that needs it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ApiCall {
-    /// What enables it.
+    /// The flag or command that sends the request.
     pub needed_by: NeededBy,
-    /// What is requested.
+    /// The resource or path that is requested.
     pub target: CallTarget,
-    /// The verbs of the request, as RBAC names them.
+    /// The RBAC verbs of the request.
     pub verbs: &'static [&'static str],
 }
 
@@ -21,15 +21,15 @@ pub enum NeededBy {
     Register,
     /// `--register-owner`.
     RegisterOwner,
-    /// `--cluster`, whatever is watched.
+    /// Any form of the flag `--cluster`, whatever it watches.
     Cluster,
     /// `--cluster=all`.
     ClusterState,
     /// `--policy-source` with `cluster`.
     PolicySource,
-    /// `tollgate impact` without `--state`.
+    /// The command `tollgate impact` without `--state`.
     Impact,
-    /// `tollgate audit` without `--state`, and `tollgate snapshot`.
+    /// The commands `tollgate audit` without `--state`, and `tollgate snapshot`.
     Audit,
     /// `tollgate snapshot`, in addition to what the audit lists. What is not permitted is left out of the snapshot.
     Snapshot,
@@ -44,11 +44,11 @@ pub enum NeededBy {
 pub enum CallTarget {
     /// Objects of an API group.
     Resource {
-        /// Empty for the core group.
+        /// API group; empty for the core group.
         group: &'static str,
-        /// `resourceslices`
+        /// Plural name of the resource, such as `resourceslices`.
         resource: &'static str,
-        /// Which of them.
+        /// Which objects of the resource are requested.
         names: ObjectNames,
     },
     /// A path that is not an object, for which a ClusterRole needs `nonResourceURLs`.
@@ -61,7 +61,7 @@ pub enum CallTarget {
 /// Which objects of a resource are requested: all, or those with certain names.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ObjectNames {
-    /// All of them.
+    /// All objects of the resource.
     All,
     /// The webhook configurations of `--register` and `--register-with`.
     Configurations,
@@ -198,38 +198,38 @@ pub const API_CALLS: &[ApiCall] = &[
     objects_call(NeededBy::DrainForce, "", "pods", &["delete"]),
 ];
 
-/// The verbs of a watch.
+/// The RBAC verbs of a watch.
 const LIST_AND_WATCH: &[&str] = &["list", "watch"];
 
 /// The verbs of commands that read a resource once: they list it, and do not watch it.
 const LIST: &[&str] = &["list"];
 
-/// The verb of a change of some fields.
+/// The RBAC verb of a request that changes some fields of an object.
 const PATCH: &[&str] = &["patch"];
 
-/// Requests for policies that are custom resources.
+/// A request for policies that are custom resources.
 const fn policies_call(resource: &'static str, verbs: &'static [&'static str]) -> ApiCall {
     objects_call(NeededBy::PolicySource, "tollgate.dev", resource, verbs)
 }
 
-/// Reading and replacing a Lease that exists already.
+/// A request that reads or replaces a Lease that exists already.
 const fn lease_call(needed_by: NeededBy, names: ObjectNames) -> ApiCall {
     let target = CallTarget::Resource { group: "coordination.k8s.io", resource: "leases", names };
     ApiCall { needed_by, target, verbs: &["get", "update"] }
 }
 
-/// Reading `/metrics`, which has the feature gates of the API server.
+/// A request that reads `/metrics`, which contains the feature gates of the API server.
 const fn metrics_call(needed_by: NeededBy) -> ApiCall {
     ApiCall { needed_by, target: CallTarget::Url("/metrics"), verbs: &["get"] }
 }
 
-/// Reading the discovery of an API group, for `audit` and `snapshot`.
+/// A request that reads the discovery of an API group, for `audit` and `snapshot`.
 const fn discovery_call(path: &'static str) -> ApiCall {
     ApiCall { needed_by: NeededBy::Audit, target: CallTarget::PublicUrl(path), verbs: &["get"] }
 }
 
-/// Writing webhook configurations, for `--register`. The verbs include `create`, which server-side apply needs for an
-/// object that does not exist.
+/// A request that writes webhook configurations, for `--register`. The verbs include `create`, which server-side apply
+/// needs for an object that does not exist.
 const fn configurations_call(resource: &'static str) -> ApiCall {
     let group = "admissionregistration.k8s.io";
     ApiCall {
@@ -239,12 +239,12 @@ const fn configurations_call(resource: &'static str) -> ApiCall {
     }
 }
 
-/// Reading a path that is not an object, for `--cluster`.
+/// A request, for `--cluster`, that reads a path that is not an object.
 const fn url_call(target: CallTarget) -> ApiCall {
     ApiCall { needed_by: NeededBy::Cluster, target, verbs: &["get"] }
 }
 
-/// Requests with these verbs for all objects of a resource.
+/// A request with these verbs for all objects of a resource.
 const fn objects_call(
     needed_by: NeededBy,
     group: &'static str,

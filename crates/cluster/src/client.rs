@@ -30,7 +30,7 @@ use tollgate_document::doc;
 /// Number of bytes that are kept of a response or line that is too long: its beginning names the object.
 pub(super) const KEPT_HEAD_BYTES: usize = 16 << 10;
 
-/// Media type of full objects.
+/// Media type that requests full objects, instead of their metadata only.
 pub(super) const FULL_OBJECTS: &str = "application/json";
 
 /// The reason why a request to the API server failed.
@@ -38,20 +38,20 @@ pub(super) const FULL_OBJECTS: &str = "application/json";
 pub enum ApiError {
     /// The API server responded with an error status.
     Status {
-        /// 403, 404, 410, …
+        /// HTTP status code, such as 403, 404 or 410.
         code: u16,
         /// The API server's message.
         message: String,
     },
     /// The API server cannot be reached, or the connection broke.
     Unreachable(String),
-    /// A success whose text is not what was asked for.
+    /// The API server responded with success, but with a body of another kind than requested.
     Unexpected(String),
     /// The response is larger than what is read of it.
     TooLarge {
-        /// Bytes that are read.
+        /// Maximum number of bytes that are read of the response.
         limit: usize,
-        /// How it begins.
+        /// The beginning of the response.
         head: String,
     },
 }
@@ -90,21 +90,21 @@ const MAX_LINES: usize = 64 << 20;
 /// Maximum length in bytes of a line of `/metrics`.
 const MAX_METRIC_LINE_BYTES: usize = 1 << 20;
 
-/// Largest response to one object, and text of a refusal.
+/// Maximum size in bytes of a response with one object, and of the text of an error response.
 const MAX_RESPONSE: usize = 32 << 20;
-/// By this the audit log of an API server knows the requests of Tollgate.
+/// User agent of all requests, by which the audit log of an API server shows those of Tollgate.
 const USER_AGENT: &str = concat!("tollgate/", env!("CARGO_PKG_VERSION"));
 
 /// Which API server to connect to: a kubeconfig, a context, or the cluster of this pod.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Target<'t> {
-    /// A kubeconfig; without it `KUBECONFIG`, `~/.kube/config`, or the service account of the pod.
+    /// Path of a kubeconfig. Without it, `KUBECONFIG`, `~/.kube/config`, or the service account of the pod is used.
     pub kubeconfig: Option<&'t Path>,
-    /// A context of the kubeconfig; without it the current one.
+    /// Name of a context of the kubeconfig. Without it, the current context is used.
     pub context: Option<&'t str>,
 }
 
-/// The API server that a client connects to, for people.
+/// The context and URL of the API server that a client connects to, for messages.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Endpoint {
     /// The context of the kubeconfig; `None` for the service account of a pod.
@@ -132,7 +132,8 @@ pub(super) struct ApiClient {
     plugin: Option<ExecPlugin>,
     timing: Timing,
     pub(super) endpoint: Endpoint,
-    /// Held while a page or a long line is in memory: there is one at a time, however many resources are watched.
+    /// Held while a page or a long line is in memory, so that there is one at a time, however many resources are
+    /// watched.
     large: Arc<Semaphore>,
 }
 
@@ -301,6 +302,7 @@ impl ApiClient {
         self.patch(&path, "application/merge-patch+json", patch).await
     }
 
+    /// Sends a patch of this media type; returns the stored object.
     async fn patch(&self, path: &str, media_type: &'static str, patch: String) -> Result<String, ApiError> {
         let request = build_request(Method::PATCH, path, FULL_OBJECTS, Some((media_type, patch)))?;
         self.send_and_read(request, MAX_RESPONSE).await

@@ -15,7 +15,7 @@ use super::client::{ApiClient, ApiError};
 use tollgate_api::profile::{ApiKind, Version};
 use tollgate_document::doc;
 
-/// How many times a request is repeated if the API server is busy.
+/// Maximum number of times that a request is repeated because the API server is busy.
 const BUSY_RETRIES: usize = 3;
 /// Maximum number of seconds before a request is repeated because the API server is busy.
 const MAX_PAUSE_SECONDS: u64 = 10;
@@ -28,9 +28,9 @@ pub type CreateResponse = Result<(u16, String), ApiError>;
 pub struct DryRun {
     pub kind: ApiKind,
     pub version: Version,
-    /// Where an object lives whose kind has namespaces.
+    /// Namespace of the object, if its kind has namespaces.
     pub namespace: String,
-    /// JSON.
+    /// The object as JSON.
     pub object: String,
 }
 

@@ -23,7 +23,7 @@ use tokio::time::Instant;
 use tollgate_document::source::documents;
 use tollgate_formats::gotime;
 
-/// Least time between two runs of a plugin whose credentials are refused.
+/// Minimum time between two runs of a plugin whose credentials are refused.
 const RUN_AGAIN: Duration = Duration::from_secs(10);
 
 /// An exec credential plugin of a kubeconfig, and the credentials that it issued last.
@@ -36,12 +36,12 @@ pub(super) struct ExecPlugin {
 /// The credentials that a plugin issued.
 #[derive(Clone)]
 struct IssuedCredentials {
-    /// None if the plugin issues a client certificate only.
+    /// The `Authorization` header with the token; `None` if the plugin issues only a client certificate.
     header: Option<HeaderValue>,
-    /// Seconds since 1970; `None` if it does not expire.
+    /// Expiry of the token in seconds since 1970; `None` if it does not expire.
     expires: Option<i64>,
     at: Instant,
-    /// The API server refused it.
+    /// True if the API server refused the credentials.
     is_refused: bool,
 }
 

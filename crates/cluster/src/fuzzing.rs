@@ -10,10 +10,10 @@
 use kube::config::Kubeconfig;
 use secrecy::ExposeSecret as _;
 
-/// The word that stands for a credential.
+/// The word that stands for a credential in fuzzed kubeconfigs.
 const SECRET: &str = "SECRET";
 
-/// How often the word occurs where a kubeconfig has credentials.
+/// Number of times that the word occurs where a kubeconfig has credentials.
 fn secrets(kubeconfig: &Kubeconfig) -> usize {
     let count = |text: &str| text.matches(SECRET).count();
     let users = kubeconfig.auth_infos.iter().filter_map(|user| user.auth_info.as_ref());
@@ -36,7 +36,7 @@ fn secrets(kubeconfig: &Kubeconfig) -> usize {
     in_users + in_urls
 }
 
-/// A kubeconfig: it is used or refused, and no error shows a credential of it.
+/// Fuzz target: a kubeconfig is used or refused, and no error shows a credential of it.
 pub fn kubeconfig(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let Ok(kubeconfig) = Kubeconfig::from_yaml(text) else { return };
@@ -59,7 +59,7 @@ pub fn kubeconfig(data: &[u8]) {
     }
 }
 
-/// The stream of a watch: whatever it says, reading it ends, and nothing is stored that was not sent.
+/// Fuzz target: reading the stream of a watch ends, whatever it contains, and stores nothing that was not sent.
 pub fn watch(data: &[u8]) {
     crate::watch::fuzzing::read_stream(data);
 }

@@ -19,7 +19,7 @@ use super::client::{Target, error_chain, without_user};
 use super::proxy::proxy_for;
 use usable::{check_cluster, check_user, server_url, valid_authorities};
 
-/// Largest kubeconfig; a hundred clusters with certificates fit.
+/// Maximum size of a kubeconfig in bytes; a hundred clusters with certificates fit.
 const MAX_KUBECONFIG: u64 = 1 << 20;
 /// Maximum number of contexts that an error message lists.
 const MAX_LISTED: usize = 20;
@@ -156,7 +156,7 @@ fn read_kubeconfig(file: &Path) -> anyhow::Result<Kubeconfig> {
 struct Choice<'k> {
     context: String,
     cluster: &'k Cluster,
-    /// Without credentials if the kubeconfig does not have the user, as for kubectl.
+    /// The user of the context; without credentials if the kubeconfig does not contain the user, as for kubectl.
     user: AuthInfo,
 }
 

@@ -18,9 +18,9 @@ use super::register::with_member;
 use super::watch::percent_encode;
 use tollgate_document::doc::{self, New};
 
-/// Another replica may take the Lease if it was not renewed for this time.
+/// Seconds without a renewal after which another replica may take the Lease.
 const LEASE_DURATION_SECONDS: i64 = 15;
-/// A Lease that was not renewed for this long does not count as held any more.
+/// Time without a renewal after which this process no longer counts the Lease as held.
 const HELD_FOR: Duration = Duration::from_secs(10);
 /// Interval at which the Lease is renewed, or checked while another replica holds it.
 const RENEW_INTERVAL: Duration = Duration::from_secs(3);
@@ -57,18 +57,18 @@ pub struct HeldLease(Arc<Mutex<LeaseState>>);
 struct LeaseState {
     /// When the last renewal that succeeded was sent; `None` if another replica holds the Lease.
     renewed: Option<Instant>,
-    /// The last response, in words.
+    /// The result of the last request, in words.
     message: String,
-    /// The last request failed.
+    /// True if the last request for the Lease failed.
     is_failing: bool,
 }
 
 /// Whether this process holds the Lease, and a message about it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LeaseStatus {
-    /// This process holds it.
+    /// True if this process holds the Lease.
     pub is_held: bool,
-    /// The last request failed, so that perhaps no replica can hold it.
+    /// True if the last request failed, so that perhaps no replica can hold the Lease.
     pub is_failing: bool,
     /// The status in words.
     pub message: String,

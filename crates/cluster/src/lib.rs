@@ -125,17 +125,17 @@ pub struct SharedStatus(Mutex<RegistrationStatus>);
 /// Whether a webhook configuration is registered, and why not.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct RegistrationStatus {
-    /// The registration is as desired.
+    /// True if the stored webhook configuration is as desired.
     pub ok: bool,
-    /// It was so at least once, or nothing calls the webhook yet.
+    /// True if the configuration was as desired at least once, or if nothing calls the webhook yet.
     pub settled: bool,
     /// The status in words.
     pub message: String,
-    /// Number of writes.
+    /// Number of writes of the configuration.
     pub done: u64,
-    /// Number of requests that failed.
+    /// Number of failed requests.
     pub failed: u64,
-    /// Number of changes by others.
+    /// Number of changes by others that were reverted.
     pub reverts: u64,
     /// The last [`Registration::revision`] that was registered.
     pub revision: u64,

@@ -25,7 +25,7 @@ use tollgate_engine::impact::{DeviceDetails, SnapshotKind};
 pub enum ListEvent<'p> {
     /// An object.
     Object {
-        /// `resource.k8s.io/v1`: items of a list do not repeat it.
+        /// `apiVersion` of the object, such as `resource.k8s.io/v1`. Items of a list do not repeat it.
         api_version: &'p str,
         object: Value<'p>,
     },
@@ -33,23 +33,23 @@ pub enum ListEvent<'p> {
     LeftOut {
         namespace: &'p str,
         name: &'p str,
-        /// `has more than …`
+        /// Why the object is omitted, such as `has more than 8 MiB`.
         why: &'p str,
     },
     /// The end of a page.
     Page {
-        /// Objects of the page.
+        /// Number of objects of the page.
         count: usize,
-        /// Objects that are still to come, if the API server says so.
+        /// Number of objects after this page, if the API server says so.
         remaining: Option<usize>,
     },
 }
 
-/// Which fields of each object are kept, and how many keys and values an object may have.
+/// Which fields of each object are kept, and how large an object may be.
 #[derive(Clone, Copy, Debug)]
 pub struct ReadLimits {
     pub keep: &'static Keep,
-    /// Keys and values.
+    /// Maximum number of keys and values of an object.
     pub max_nodes: usize,
 }
 
@@ -74,21 +74,21 @@ impl ReadLimits {
 /// The result of a list that succeeded.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Listed {
-    /// Everything was handed on, in this version.
+    /// All objects were listed.
     All {
-        /// `resource.k8s.io/v1`
+        /// The `apiVersion` of the objects, such as `resource.k8s.io/v1`.
         api_version: String,
-        /// Why the objects are not all of one moment, if they are not.
+        /// Why the objects are not all of one moment; `None` if they are.
         caveat: Option<String>,
     },
     /// The API server does not serve the kind.
     NotServed,
 }
 
-/// A list that failed, after this many objects.
+/// The error of a list that failed after some objects were passed on.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ListError {
-    /// Objects that were handed on before.
+    /// Number of objects that were passed on before the error.
     pub after: usize,
     pub error: ApiError,
 }
@@ -102,14 +102,15 @@ impl std::fmt::Display for ListError {
     }
 }
 
-/// A list whose continue token expires more often than this is given up.
+/// Maximum number of times that a list is continued after its continue token has expired.
 const MAX_RESTARTS: usize = 3;
 /// Number of attempts for a request if the API server is busy or unreachable.
 const MAX_TRIES: usize = 3;
 
 impl Cluster {
-    /// Hands on all objects of a kind, in one namespace or in all. `versions` are the ones to try, the newest
-    /// first. Must not be called on the cluster's own thread: it waits for requests that run there.
+    /// Lists all objects of a kind, in one namespace or in all, and calls `each` with every object. `versions` are the
+    /// API versions to try, the newest first. Must not be called on the cluster's own thread, because it waits for
+    /// requests that run there.
     pub fn list(
         &self,
         kind: &ListedKind,
@@ -150,6 +151,7 @@ impl Cluster {
         self.wait_for(|client| async move { client.get(&path, FULL_OBJECTS).await })
     }
 
+    /// Lists the objects at a path of one API version. Returns a caveat if they are not all of one moment.
     fn list_at(
         &self,
         path: &str,
@@ -261,7 +263,7 @@ pub(super) fn check_list(list: &Envelope<'_>, expected: &str) -> Result<(), Stri
     if list.member_can_be_list() { Ok(()) } else { Err(format!("`items` of the {expected} is not a list")) }
 }
 
-/// Fingerprints of the objects that were handed on, so that none is handed on twice.
+/// Fingerprints of the objects that were passed on, so that none is passed on twice.
 #[derive(Default)]
 struct SeenObjects {
     hasher: RandomState,
@@ -281,7 +283,7 @@ impl SeenObjects {
 /// The response to a request for a page.
 enum PageResponse {
     Page(String),
-    /// The list has expired; a token continues it at a newer version.
+    /// The list has expired; the token continues it at a newer version.
     Expired {
         token: String,
         message: String,

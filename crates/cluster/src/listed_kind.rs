@@ -7,25 +7,25 @@ use super::watch::percent_encode;
 /// A kind of object that Tollgate lists or watches, with its group, versions and page size.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ListedKind {
-    /// `ResourceSlice`
+    /// Name of the kind, such as `ResourceSlice`.
     pub kind: &'static str,
-    /// `resource.k8s.io`; empty for the core group.
+    /// API group, such as `resource.k8s.io`; empty for the core group.
     pub group: &'static str,
-    /// `resourceslices`
+    /// Plural name of the resource, such as `resourceslices`.
     pub resource: &'static str,
-    /// The versions to ask for, the newest first: if one is not served (404), the next is tried.
+    /// The API versions to try, the newest first: if one is not served (404), the next is tried.
     pub versions: &'static [&'static str],
-    /// Its objects live in namespaces.
+    /// True if the objects are in namespaces.
     pub namespaced: bool,
-    /// Objects per page, if they are small.
+    /// Number of objects per page of a list, if they are small.
     pub page: usize,
 }
 
 /// Number of objects per page for kinds with small objects, the same as in kubectl.
 const PAGE_SIZE: usize = 500;
-/// A slice has up to 128 devices with their attributes.
+/// Number of ResourceSlices per page. A slice has up to 128 devices with their attributes.
 const SLICE_PAGE: usize = 24;
-/// A policy can have up to 256 KiB.
+/// Number of policies per page. A policy can have up to 256 KiB.
 const POLICY_PAGE: usize = 100;
 
 const DRA: &str = "resource.k8s.io";
@@ -118,7 +118,7 @@ pub const COSCHEDULING_POD_GROUPS: ListedKind =
 
 /// The group of Tollgate's own resources.
 pub(super) const POLICY_GROUP: &str = "tollgate.dev";
-/// The only version of Tollgate's own resources.
+/// The only API version of Tollgate's own resources.
 pub(super) const POLICY_VERSION: &str = "v1alpha1";
 
 /// A kind of policy, as a custom resource.
@@ -134,7 +134,7 @@ pub const POLICIES: [ListedKind; 4] = [
     policy_kind("ParameterPolicy", "parameterpolicies"),
 ];
 
-/// The groups that not every API server has.
+/// API groups that not every API server has.
 const OPTIONAL_GROUPS: [&str; 7] = [
     POLICY_GROUP,
     FOUNDATIONDB.group,
@@ -172,6 +172,7 @@ impl ListedKind {
         }
     }
 
+    /// The path of the list of all objects in a version, in one namespace or in all.
     pub(super) fn path(&self, version: &str, namespace: Option<&str>) -> String {
         let root = if self.group.is_empty() { "/api".to_owned() } else { format!("/apis/{}", self.group) };
         let resource = self.resource;

@@ -18,9 +18,9 @@ use super::watch_health::{WatchHealth, WatchStatus};
 use tollgate_document::doc::{self, Builder, Doc, Syntax, Value};
 use tollgate_engine::impact::SnapshotKind;
 
-/// Media type of metadata in a list.
+/// Media type that requests a list with only the metadata of objects.
 const METADATA_MEDIA_TYPE: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
-/// Media type of metadata in a watch, and of one object.
+/// Media type that requests only the metadata of one object or of the objects in a watch.
 const METADATA_OF_ONE: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 
 const NAMESPACES: Resource = Resource {
@@ -32,11 +32,11 @@ const NAMESPACES: Resource = Resource {
     max_nodes: SnapshotKind::Namespace.max_nodes(),
 };
 
-/// Bytes of the labels of one namespace that are used, and of the metadata of one that is fetched.
+/// Maximum size in bytes of the labels of one namespace; larger ones are not used.
 const MAX_LABELS: usize = 64 << 10;
 const MAX_METADATA: usize = 2 << 20;
 
-/// Most fetches of single namespaces at the same time.
+/// Maximum number of single namespaces that are fetched at the same time.
 const MAX_LOOKUPS: usize = 16;
 
 /// The labels of a namespace; empty if it has none.
@@ -45,11 +45,11 @@ pub(crate) type Labels = Arc<Doc<'static>>;
 /// The result of a lookup in the cache.
 #[derive(Clone, Debug)]
 pub enum LabelLookup {
-    /// Its labels.
+    /// The namespace is cached, with these labels.
     Known(Labels),
-    /// Not in the cache; fetch it.
+    /// The namespace is not in the cache; the caller can fetch it.
     NotCached,
-    /// The first list is not complete.
+    /// The first list of namespaces is not complete.
     NotSynced,
 }
 
@@ -167,7 +167,7 @@ fn labels_of(object: Value<'_>) -> Result<Labels, String> {
 #[derive(Debug)]
 struct LabelStore {
     labels: RwLock<CachedLabels>,
-    /// Bytes that they may take.
+    /// Maximum number of bytes that the cached labels may take.
     limit: usize,
 }
 
@@ -175,7 +175,7 @@ struct LabelStore {
 #[derive(Debug, Default)]
 struct CachedLabels {
     all: HashMap<Box<str>, Labels>,
-    /// Bytes that they take.
+    /// Number of bytes that the cached labels take.
     bytes: usize,
 }
 

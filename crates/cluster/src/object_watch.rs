@@ -22,11 +22,11 @@ use tollgate_document::doc::{Builder, Doc, Syntax, Value};
 
 /// Maximum number of changes that are remembered for [`ObjectWatch::changes_since`].
 const MAX_CHANGES: usize = 10_000;
-/// Interval of checks whether everything is listed.
+/// Interval of checks whether all kinds are listed, while a caller waits for that.
 const SYNC_PERIOD: Duration = Duration::from_millis(20);
 
-/// From an object of that kind and `apiVersion` to what is cached of it. It must keep `metadata.name` and
-/// `metadata.namespace`. An error says why the object cannot be read.
+/// Copies the fields of an object, of the given kind and `apiVersion`, that are cached. It must keep `metadata.name`
+/// and `metadata.namespace`. An error says why the object cannot be read.
 pub type ProjectFn =
     Arc<dyn for<'d> Fn(&ListedKind, &str, Value<'d>) -> Result<Doc<'d>, String> + Send + Sync>;
 
@@ -34,14 +34,14 @@ pub type ProjectFn =
 #[derive(Debug)]
 pub struct WatchedObject {
     pub kind: ListedKind,
-    /// `resource.k8s.io/v1`: items of a list do not repeat it.
+    /// `apiVersion` of the object, such as `resource.k8s.io/v1`. Items of a list do not repeat it.
     pub api_version: Box<str>,
-    /// Empty for kinds without namespaces.
+    /// Namespace of the object; empty for kinds without namespaces.
     pub namespace: Box<str>,
     pub name: Box<str>,
     /// `metadata.resourceVersion`, which a projection need not keep.
     pub resource_version: Box<str>,
-    /// What the projection keeps.
+    /// The fields of the object that the projection keeps.
     pub object: Doc<'static>,
 }
 
@@ -57,10 +57,10 @@ pub struct WatchedObjects {
 /// Which cached object has changed or was deleted.
 #[derive(Clone, Debug)]
 pub struct ObjectChange {
-    /// The revision from which on the object is as it is.
+    /// The revision of the cache with which this change came.
     pub revision: u64,
     pub kind: ListedKind,
-    /// Empty for kinds without namespaces.
+    /// Namespace of the changed object; empty for kinds without namespaces.
     pub namespace: Box<str>,
     pub name: Box<str>,
     /// The new object; `None` if it was deleted, or can no longer be read.
@@ -71,12 +71,12 @@ pub struct ObjectChange {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct WatchedKindStatus {
     pub kind: ListedKind,
-    /// The caller cannot do without its objects.
+    /// True if the caller cannot do without the objects of the kind.
     pub is_needed: bool,
     pub state: WatchState,
     /// The status in words, with the error if there is one.
     pub message: String,
-    /// Number of objects that exist and cannot be read.
+    /// Number of objects of the kind that exist and cannot be read.
     pub unreadable: usize,
 }
 
@@ -88,7 +88,7 @@ impl WatchedKindStatus {
         format!("{resource}: {}", self.message)
     }
 
-    /// True if objects are missing that should be there.
+    /// True if objects of the kind are missing that should be there.
     fn is_failure(&self) -> bool {
         match self.state {
             WatchState::Current => self.unreadable > 0,
@@ -99,7 +99,7 @@ impl WatchedKindStatus {
         }
     }
 
-    /// True if waiting does not help.
+    /// True if waiting does not change the status, such as without permission.
     fn is_final(&self) -> bool {
         self.is_failure() && matches!(self.state, WatchState::Forbidden | WatchState::NotServed)
     }
@@ -221,7 +221,7 @@ impl ObjectWatch {
         self.status().iter().filter(is_left_out).map(WatchedKindStatus::describe).collect()
     }
 
-    /// Grows by one with each change of a cached object.
+    /// Returns the revision of the cache, which grows by one with each change of a cached object.
     pub fn revision(&self) -> u64 {
         self.store.lock().revision
     }
@@ -267,9 +267,9 @@ struct ObjectStore {
 #[derive(Debug, Default)]
 struct CachedObjects {
     revision: u64,
-    /// In the order of the kinds; by [`object_key`].
+    /// For each kind, in the order of the kinds, its objects by [`object_key`].
     by_kind: Vec<BTreeMap<String, Arc<WatchedObject>>>,
-    /// The last ones, one for each revision.
+    /// The last changes, one for each revision.
     changes: VecDeque<ObjectChange>,
 }
 
@@ -318,10 +318,10 @@ impl CachedObjects {
     }
 }
 
-/// Puts the objects of one kind into the store.
+/// Stores the objects of one kind that a watch reads.
 struct KindSink {
     store: Arc<ObjectStore>,
-    /// The place of the kind in the store.
+    /// Index of the kind in the store.
     index: usize,
     kind: ListedKind,
     project: ProjectFn,

@@ -11,13 +11,13 @@
 use super::client::ApiError;
 use super::watch::percent_encode;
 
-/// Bytes of a page with more than one object.
+/// Maximum size in bytes of a page with more than one object.
 const PAGE_BYTES: usize = 2 << 20;
 /// Maximum number of bytes of a page with one object, and of one watch event: several times the maximum size of a
 /// stored object.
 pub(super) const MAX_OBJECT_BYTES: usize = 8 << 20;
 
-/// The number of objects of the next page.
+/// The number of objects to request for the next page of a list.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct PageSize {
     count: usize,
@@ -36,7 +36,7 @@ impl PageSize {
         format!("{list}?limit={}{next}{}", self.count, percent_encode(token))
     }
 
-    /// Bytes that may be read of the next response.
+    /// Maximum number of bytes to read of the next response.
     pub(super) fn max_bytes(self) -> usize {
         if self.count == 1 { MAX_OBJECT_BYTES } else { PAGE_BYTES }
     }
@@ -64,11 +64,11 @@ impl PageSize {
 pub(super) struct SkippedObject<'t> {
     pub(super) namespace: &'t str,
     pub(super) name: &'t str,
-    /// `resourceVersion` of the list, or of the object in an event.
+    /// `resourceVersion` of the list that contains the object, or of the object in a watch event.
     pub(super) version: &'t str,
-    /// How the list goes on; empty at its end, and in an event.
+    /// Continue token of the list after the object; empty at the end of the list, and in a watch event.
     pub(super) token: &'t str,
-    /// `ADDED`, in an event.
+    /// Type of the watch event, such as `ADDED`; empty in a list.
     pub(super) event: &'t str,
 }
 

@@ -46,7 +46,7 @@ const READY_PERIOD: Duration = Duration::from_millis(50);
 /// Interval of owner lookups. Configurations that were garbage-collected with their owner are back within 10 s.
 const OWNER_PERIOD: Duration = Duration::from_secs(3);
 
-/// From the registered CA certificates (PEM, empty if none) to the desired configuration as JSON.
+/// Computes the desired configuration as JSON from the registered CA certificates (PEM, empty if none).
 pub type ManifestFn = Arc<dyn Fn(&str) -> anyhow::Result<String> + Send + Sync>;
 
 /// A webhook configuration to register, and the conditions under which it is registered.
@@ -97,7 +97,7 @@ impl Cluster {
     }
 }
 
-/// Resource and name of the webhook configuration to register.
+/// Resource and name of the webhook configuration that is registered.
 struct Target {
     resource: &'static str,
     name: String,
@@ -128,11 +128,12 @@ impl Target {
 
 /// Why a reconciliation ended without an error.
 enum Reconciled {
-    /// The state must be read again.
+    /// The stored configuration must be read again.
     Recheck,
     /// The desired configuration changed; reconcile without a delay.
     DesiredChanged,
-    /// The stored configuration was changed; revert it. `Some` if another server of Tollgate did it, with its address.
+    /// The stored configuration was changed and must be reverted. `Some` with an address if another Tollgate server
+    /// changed it.
     Drifted(Option<String>),
     /// The owner does not exist; true if the configuration does.
     OwnerMissing(bool),
@@ -143,23 +144,23 @@ enum Reconciled {
 /// The webhook configuration that this process registered last.
 struct Applied {
     revision: u64,
-    /// As JSON.
+    /// The desired configuration, as JSON.
     desired: String,
     owner: Option<Owner>,
-    /// There were entries to register; without any, there may be no object.
+    /// True if there were entries to register; without any, there may be no object.
     exists: bool,
-    /// It was allowed to remove what is not desired.
+    /// True if entries that are not desired could be removed.
     narrowed: bool,
 }
 
 /// The state of the stored webhook configuration after a reconciliation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Registered {
-    /// As desired.
+    /// The stored configuration is as desired.
     UpToDate,
-    /// As desired, but without a caBundle: another controller injects it.
+    /// The stored configuration is as desired, but without a caBundle, which another controller injects.
     NoCaBundle,
-    /// Not stored, and no entries are desired.
+    /// No configuration is stored, and no entries are desired.
     NotNeeded,
 }
 
@@ -178,7 +179,7 @@ struct Registrar {
     target: Target,
     status: Arc<SharedStatus>,
     applied: Option<Applied>,
-    /// The delay before the creation is over.
+    /// True after the delay before the configuration is created.
     waited: bool,
 }
 

@@ -5,20 +5,20 @@ use std::time::Duration;
 /// Timeouts and retry intervals of requests to an API server.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Timing {
-    /// First delay after a failure; each further one is twice as long.
+    /// First delay after a failure. Each further delay is twice as long.
     pub min_backoff: Duration,
-    /// Longest delay.
+    /// Maximum delay between retries.
     pub max_backoff: Duration,
-    /// For one request that is not a watch.
+    /// Timeout of one request that is not a watch.
     pub request_timeout: Duration,
-    /// For a lookup that an admission request waits for.
+    /// Timeout of a lookup that an admission request waits for.
     pub lookup_timeout: Duration,
-    /// After this the API server closes a watch, and it is opened again: bookmarks are best effort, so on a quiet cluster this
-    /// is what shows that the cache is current.
+    /// Duration after which the API server closes a watch, which is then opened again. Bookmarks are best effort, so on
+    /// a quiet cluster this is what shows that the cache is current.
     pub watch_timeout: Duration,
-    /// A watch without an event for this long is closed: a working one has ended by then.
+    /// Time without an event after which a watch is closed; a working one has ended by then.
     pub silence_timeout: Duration,
-    /// A task that ran for this long resets its backoff.
+    /// Time after which a task that still runs resets its backoff.
     pub stable_after: Duration,
     /// Delay before a resource that the API server does not serve is requested again: it may be installed later.
     pub not_served_delay: Duration,

@@ -13,7 +13,7 @@ use super::version::{Release, fetch_release};
 use tollgate_api::profile::{ApiKind, Gate, LiveServer, ServedVersions, Version};
 use tollgate_document::doc;
 
-/// The metric that has a line for each feature gate.
+/// Name of the metric that has a line for each feature gate.
 const METRIC: &str = "kubernetes_feature_enabled";
 /// The API group whose served versions are read.
 const GROUP: &str = "resource.k8s.io";
@@ -23,7 +23,7 @@ const GROUP: &str = "resource.k8s.io";
 pub struct ServerInfo {
     pub release: Release,
     pub live: LiveServer,
-    /// Why the gates could not be read this time, if those of an earlier time are given.
+    /// Why the feature gates could not be read this time; set if those of an earlier time are used.
     pub stale_gates: Option<String>,
 }
 
@@ -109,7 +109,7 @@ async fn fetch_gates(client: &ApiClient) -> Result<Vec<(Gate, bool)>, String> {
 /// A parsed line of the metrics: a feature gate, or anything else.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Line {
-    /// Of this metric; `None` for a gate that is not known here.
+    /// A line of the feature gate metric; `None` for a gate that Tollgate does not know.
     Gate(Option<(Gate, bool)>),
     OtherMetric,
 }

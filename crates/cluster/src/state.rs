@@ -50,15 +50,15 @@ const WATCHED_KINDS: [WatchedKind; 5] = [
 #[derive(Clone, Debug)]
 pub struct StateWatch(Arc<CachedState>);
 
-/// The snapshot that the watches share.
+/// The snapshot that the watches of all kinds update, and the health of each watch.
 #[derive(Debug)]
 struct CachedState {
     snapshot: Mutex<Arc<Snapshot>>,
-    /// Bytes that it may take.
+    /// Maximum number of bytes that the snapshot may take.
     limit: usize,
-    /// In the order of [`WATCHED_KINDS`].
+    /// The health of each watch, in the order of [`WATCHED_KINDS`].
     health: [Arc<WatchHealth>; WATCHED_KINDS.len()],
-    /// Objects were left out for lack of memory since the last list of the kind.
+    /// For each kind, whether objects were left out for lack of memory since its last list.
     has_shed: [AtomicBool; WATCHED_KINDS.len()],
 }
 
@@ -82,7 +82,7 @@ impl StateWatch {
         StateWatch(state)
     }
 
-    /// The current snapshot; `None` until every kind was listed once.
+    /// The current snapshot of the cluster; `None` until every kind was listed once.
     pub fn current(&self) -> Option<ClusterState> {
         let (mut oldest, mut unreadable) = (None, 0);
         for health in &self.0.health {
@@ -157,7 +157,7 @@ impl CachedState {
     }
 }
 
-/// Puts the objects of one kind into the snapshot.
+/// Stores the objects of one kind in the snapshot.
 struct SnapshotSink {
     state: Arc<CachedState>,
     watched: WatchedKind,

@@ -15,14 +15,14 @@ use tokio::time::Instant;
 
 use tollgate_files as files;
 
-/// Age at which the token is read again; tokens are replaced long before they expire.
+/// Age at which the token is read again from its file; tokens are replaced long before they expire.
 const READ_AGAIN: Duration = Duration::from_mins(1);
 
-/// A token that is read from a file.
+/// A bearer token that is read from a file.
 #[derive(Clone)]
 pub(super) struct TokenFile {
     path: PathBuf,
-    /// The header, and when it was read.
+    /// The `Authorization` header, and when the token was read.
     last: Arc<Mutex<(HeaderValue, Instant)>>,
 }
 

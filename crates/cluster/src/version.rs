@@ -7,11 +7,11 @@ use tollgate_document::doc;
 /// The version that the API server reports.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Release {
-    /// `1`
+    /// Major version, such as `1`.
     pub major: String,
-    /// `37`, at some vendors `37+`
+    /// Minor version, such as `37`; some vendors report `37+`.
     pub minor: String,
-    /// `0`; empty if the server does not say
+    /// Patch version, such as `0`; empty if the server does not report it.
     pub patch: String,
 }
 

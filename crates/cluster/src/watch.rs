@@ -27,17 +27,18 @@ use tollgate_document::doc::{Envelope, Keep, KeptPart, Value};
 /// A resource to list and watch, with its group, versions and media types.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Resource {
-    /// Its resource is in messages and a metric label. If a version is not served (404), the next is tried.
+    /// The watched kind. Its resource name is used in messages and as a metric label.
     pub(super) kind: ListedKind,
-    /// Media type of a list.
+    /// Media type of the list request.
     pub(super) accept: &'static str,
-    /// Media type of a watch.
+    /// Media type of the watch request.
     pub(super) accept_watch: &'static str,
-    /// Objects per page of a list, if they are small.
+    /// Number of objects per page of a list, if they are small.
     pub(super) page: usize,
-    /// What is read of an object.
+    /// The fields of an object that are read.
     pub(super) keep: &'static Keep,
-    /// Keys and values of an object that is kept: whoever creates objects must not decide how much memory they take.
+    /// Maximum number of keys and values of an object that is kept, because whoever creates objects must not decide how
+    /// much memory they take.
     pub(super) max_nodes: usize,
 }
 
@@ -68,7 +69,7 @@ pub(super) trait ObjectSink: Send + Sync {
     /// Stores an object, in an `apiVersion` that items of a list do not repeat. An error says why it cannot be read or
     /// stored.
     fn put(&self, api_version: &str, object: Value<'_>) -> Result<Stored, String>;
-    /// Removes an object.
+    /// Removes an object that was deleted or can no longer be stored.
     fn remove(&self, namespace: &str, name: &str);
     /// Removes all objects that are not among the keys.
     fn retain(&self, keys: &ObjectKeys);
@@ -101,9 +102,9 @@ pub(super) struct Reflector<S> {
 
 /// The API version and resourceVersion at which a watch continues.
 struct WatchPosition {
-    /// `/apis/resource.k8s.io/v1/resourceslices`
+    /// Path of the resource, such as `/apis/resource.k8s.io/v1/resourceslices`.
     path: String,
-    /// `resource.k8s.io/v1`
+    /// API version of the objects, such as `resource.k8s.io/v1`.
     api_version: String,
     /// The last resourceVersion that was read.
     version: String,
@@ -111,7 +112,7 @@ struct WatchPosition {
 
 /// The reason why a watch ended, which decides whether it continues or lists again.
 enum WatchEnd {
-    /// The API server closed it; it continues.
+    /// The API server closed the watch, which continues at its position.
     Closed,
     /// The resourceVersion has expired: everything is listed again.
     Expired,

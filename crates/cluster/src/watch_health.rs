@@ -8,20 +8,20 @@ use tokio::time::Instant;
 
 use super::client::ApiError;
 
-/// Objects that cannot be read and are remembered by name: whoever creates objects must not decide how much memory their
-/// names take.
+/// Maximum number of unreadable objects that are remembered by name: whoever creates objects must not decide how much
+/// memory their names take.
 const MAX_REMEMBERED: usize = 10_000;
-/// Objects that cannot be read and are logged one by one.
+/// Maximum number of unreadable objects that are logged one by one.
 const MAX_LOGGED: usize = 20;
 
-/// A working watch is opened again each minute. After this long without an event the cache may be out of date.
+/// Time without an event after which a cache may be out of date. A working watch is opened again each minute.
 const STALE_AFTER: Duration = Duration::from_secs(90);
 
 /// The health of one watch, shared by the task that watches and those that report it.
 #[derive(Debug)]
 pub(crate) struct WatchHealth {
     resource: &'static str,
-    /// The manifests with the ClusterRole that the watch needs.
+    /// Folder of the manifests with the ClusterRole that the watch needs, for messages.
     role: &'static str,
     state: Mutex<HealthState>,
 }
@@ -30,7 +30,7 @@ pub(crate) struct WatchHealth {
 struct HealthState {
     /// When the cache was last known to be current.
     last_event: Option<Instant>,
-    /// Why the watch is lost.
+    /// The error because of which the watch is lost; `None` while it works.
     lost: Option<LostWatch>,
     served: bool,
     failed: u64,
@@ -38,11 +38,11 @@ struct HealthState {
     unreadable: u64,
     /// Namespace and name of objects that exist and cannot be read: they are missing from the cache.
     unreadable_objects: HashSet<(Box<str>, Box<str>)>,
-    /// There are more of them than are remembered, until everything is listed again.
+    /// True if there are more unreadable objects than are remembered, until everything is listed again.
     has_more: bool,
 }
 
-/// The error because of which a watch is lost.
+/// The last error of a watch that is lost.
 #[derive(Debug)]
 struct LostWatch {
     /// The HTTP status code; 0 if there was no response.
@@ -53,9 +53,9 @@ struct LostWatch {
 /// Whether a watch is current, or why its cache is not.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum WatchState {
-    /// Everything is listed and watched.
+    /// Everything is listed, and the watch works.
     Current,
-    /// Not listed yet.
+    /// The objects were not listed yet.
     NotListed,
     /// The API server does not serve the resource.
     NotServed,
@@ -102,17 +102,17 @@ pub struct WatchStatus {
     pub failed: u64,
     /// Number of complete lists.
     pub lists: u64,
-    /// Number of objects that could not be read, in total.
+    /// Number of objects that could not be read since the process started.
     pub unreadable: u64,
 }
 
 impl WatchHealth {
-    /// The health of a watch of `serve`.
+    /// Creates the health of a watch that `serve` runs.
     pub(super) fn new(resource: &'static str) -> WatchHealth {
         WatchHealth::with_role(resource, "manifests/overlays/cluster")
     }
 
-    /// The health of a watch that is permitted by a ClusterRole of these manifests.
+    /// Creates the health of a watch that needs a ClusterRole of the manifests in the folder `role`.
     pub(super) fn with_role(resource: &'static str, role: &'static str) -> WatchHealth {
         WatchHealth { resource, role, state: Mutex::default() }
     }
@@ -156,7 +156,7 @@ impl WatchHealth {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).watch_state(Instant::now())
     }
 
-    /// Everything was listed at least once, or the resource is not served.
+    /// True if everything was listed at least once, or if the resource is not served.
     pub(crate) fn is_synced(&self) -> bool {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).last_event.is_some()
     }

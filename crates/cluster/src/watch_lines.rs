@@ -13,7 +13,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use super::client::{ApiError, KEPT_HEAD_BYTES, append, decode_lossy, error_chain};
 use super::page::MAX_OBJECT_BYTES;
 
-/// Longer lines are read one at a time, whoever watches.
+/// Maximum length in bytes of a line that may be in memory together with others. Longer lines are read one at a time,
+/// whoever watches.
 const SHORT_LINE: usize = 256 << 10;
 
 /// Reads the response to a watch line by line.
@@ -22,24 +23,24 @@ pub(super) struct WatchLines {
     unread: Vec<u8>,
     /// Bytes already searched for a line break.
     scanned: usize,
-    /// Only the beginning of the line is in `unread`; the rest is dropped as it comes.
+    /// True if only the beginning of the line is in `unread`; the rest is dropped as it arrives.
     is_too_long: bool,
     large: Arc<Semaphore>,
-    /// Held from the time that a line is long to the next one.
+    /// Permit that is held from when a line becomes long until the next line.
     permit: Option<OwnedSemaphorePermit>,
 }
 
 /// A line of a watch: an event, or one that is too long.
 #[derive(Debug)]
 pub(super) enum WatchLine {
-    /// An event.
+    /// A complete watch event, as JSON.
     Event(String),
-    /// The beginning of an event that is longer than what is read of one.
+    /// The beginning of an event that is longer than the maximum.
     TooLong(String),
 }
 
 impl WatchLines {
-    /// `large` is held while a long line is in memory.
+    /// Creates a reader of the response; `large` is held while a long line is in memory.
     pub(super) fn new(body: Body, large: Arc<Semaphore>) -> WatchLines {
         WatchLines { body, unread: Vec::new(), scanned: 0, is_too_long: false, large, permit: None }
     }

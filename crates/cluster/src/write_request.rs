@@ -52,24 +52,24 @@ pub enum WriteRequest {
     /// Replaces the Lease [`DRAIN_LEASE`]. Without `metadata.resourceVersion` in the object, changes of others are
     /// overwritten.
     UpdateLease { namespace: String, object: String },
-    /// Asks whether the user may do something.
+    /// Asks with a SelfSubjectAccessReview whether the user may do something.
     ReviewAccess(AccessAttributes),
 }
 
 /// The attributes of a SelfSubjectAccessReview: may the user do this? Empty fields are left out.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct AccessAttributes {
-    /// `create`
+    /// Verb, such as `create`.
     pub verb: String,
     /// Empty for the core group.
     pub group: String,
-    /// `pods`
+    /// Plural name of the resource, such as `pods`.
     pub resource: String,
-    /// `eviction`
+    /// Subresource, such as `eviction`; empty for the object itself.
     pub subresource: String,
-    /// Empty for all namespaces, and for resources without namespaces.
+    /// Namespace; empty for all namespaces, and for resources without namespaces.
     pub namespace: String,
-    /// Empty for all objects.
+    /// Name of the object; empty for all objects.
     pub name: String,
 }
 
@@ -157,7 +157,7 @@ impl WriteRequest {
         }
     }
 
-    /// The names and preconditions, none of which may be empty.
+    /// The names, UIDs and versions in the request, none of which may be empty.
     fn needed_texts(&self) -> Vec<&str> {
         use WriteRequest as Request;
         match self {
@@ -201,7 +201,7 @@ fn object_path(kind: &ListedKind, version: &str, namespace: Option<&str>, name: 
     format!("{}/{}", kind.path(version, namespace), percent_encode(name))
 }
 
-/// The path of the Lease of a namespace.
+/// The path of the Lease [`DRAIN_LEASE`] in a namespace.
 fn lease_path(namespace: &str) -> String {
     let namespace = percent_encode(namespace);
     format!("/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/{DRAIN_LEASE}")

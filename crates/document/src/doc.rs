@@ -55,7 +55,7 @@ pub enum ValueKind {
     Object,
 }
 
-/// Bytes of the source a node came from; the end is exclusive.
+/// The bytes of the source that a node was read from; the end is exclusive.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Span {
     /// Offset of the first byte.
@@ -243,8 +243,8 @@ impl<'d> Value<'d> {
         is_same_text && !written.is_empty() && written == other.written()
     }
 
-    /// The bytes that the value was read from, quotes included; empty unless a JSON reader made the document and
-    /// nothing was changed since.
+    /// The bytes that the value was read from, quotes included; empty unless the document was read from JSON and has
+    /// not been changed since.
     pub fn written(self) -> &'d [u8] {
         self.node().filter(|_| self.doc.verbatim).map_or(&[], |node| self.doc.bytes(node.span))
     }

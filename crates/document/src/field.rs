@@ -30,9 +30,9 @@ pub enum Segment<'a> {
     /// A list index that is `[from]` in the user's path and `[to]` in the server's, because the server
     /// removed earlier items.
     Moved {
-        /// The index in the file.
+        /// The index in the user's file.
         from: usize,
-        /// The index after the removal.
+        /// The index after the server removed earlier items.
         to: usize,
     },
     /// A map key `[key]`. The server shortens keys longer than the limit (0: never).
@@ -205,7 +205,7 @@ pub struct FieldPath {
 }
 
 impl FieldPath {
-    /// The steps of the user's path.
+    /// The segments of the path in the user's file.
     pub fn user_steps(&self) -> impl Iterator<Item = &Name> {
         self.steps.iter().filter(|step| step.is_visible_to(PathStyle::User)).map(|step| &step.name)
     }

@@ -128,7 +128,7 @@ pub enum BadValue {
 }
 
 impl BadValue {
-    /// A plain Go string.
+    /// A plain Go string, which messages print with `%q`.
     pub fn str(text: &str) -> BadValue {
         BadValue::Str(text.into())
     }
@@ -174,7 +174,7 @@ pub struct Finding {
     pub at: FieldPath,
     /// The rule that reports the finding.
     pub rule: RuleId,
-    /// Error type.
+    /// The API error type of the finding.
     pub kind: ErrorType,
     /// The invalid value.
     pub value: BadValue,

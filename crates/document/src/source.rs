@@ -50,18 +50,18 @@ pub struct InputError {
 }
 
 impl InputError {
-    /// An error about the whole file.
+    /// Creates an error about a whole file, without a position.
     pub fn of_file(file: &str, message: impl Into<String>) -> InputError {
         InputError { file: file.to_owned(), line: 0, column: 0, at: 0, message: message.into() }
     }
 
-    /// An error at a byte of the file's text, of which `lines` are the lines.
+    /// Creates an error at a byte of a file's text, of which `lines` are the lines.
     pub fn at(file: &str, lines: &Lines<'_>, at: usize, message: impl Into<String>) -> InputError {
         let (line, column) = lines.position(at);
         InputError { file: file.to_owned(), line, column, at, message: message.into() }
     }
 
-    /// An error at a line and column, both from 1, of the file's text, of which `lines` are the lines.
+    /// Creates an error at a line and column, both counted from 1, of a file's text, of which `lines` are the lines.
     pub fn at_position(
         file: &str,
         lines: &Lines<'_>,

@@ -45,13 +45,14 @@ impl Budget {
         format!("{}/{}", self.namespace, self.name)
     }
 
-    /// Maximum number of its pods in one wave. If the PDB currently allows no disruption, its pods are
-    /// evicted one at a time.
+    /// Maximum number of pods of this PDB in one wave. If the PDB currently allows no disruption, its pods are evicted
+    /// one at a time.
     pub(crate) fn max_pods_in_wave(&self) -> usize {
         usize::try_from(self.allowed.max(1).min(self.allowed_at_best)).unwrap_or_default()
     }
 }
 
+/// Reads the name, `disruptionsAllowed` and the expected and desired pods of a PodDisruptionBudget.
 fn read_budget(object: StoredObject<'_>) -> Budget {
     let status = object.value.get("status");
     let allowed = status.get("disruptionsAllowed").int().unwrap_or(0);

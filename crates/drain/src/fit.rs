@@ -33,7 +33,7 @@ const GENTLE_ROUNDS: usize = 4;
 #[derive(Clone, Debug)]
 pub(crate) enum MoverDecision {
     Moves,
-    /// The pods stay. The number is the index of the pod that causes it.
+    /// The pods of the mover stay. The number is the index of the pod that causes it.
     Stays(Stay, usize),
 }
 
@@ -61,7 +61,7 @@ pub(crate) struct FitSimulation<'a, 'p, 'd> {
 pub(crate) struct FitResult {
     pub(crate) fits: Vec<MoverDecision>,
     pub(crate) waves: Vec<MoverWave>,
-    /// For each moving pod, the nodes of its replacement, most frequent first.
+    /// For each pod that moves, the nodes of its replacement in the simulated runs, most frequent first.
     pub(crate) nodes: BTreeMap<usize, Vec<String>>,
 }
 
@@ -224,6 +224,7 @@ impl<'d> FitSimulation<'_, '_, 'd> {
         }
     }
 
+    /// The reason to stay for a pod whose replacement gets a drained device again.
     fn returns_to_device(&self, device: &str) -> Stay {
         let key = &self.input.request.key;
         let release = self.input.release;
@@ -271,6 +272,7 @@ fn nodes_of(placements: &[Placement]) -> Vec<String> {
     nodes.into_iter().map(|(node, _)| node.to_owned()).collect()
 }
 
+/// Remedy for pods that find no free device.
 const ADD_NODES: &str = "Add nodes with free devices and run the same command again. Autoscalers do not see DeviceTaintRules, \
      so they add none.";
 

@@ -1,4 +1,4 @@
-//! MoveChecks whether a pod can be moved, independent of where its replacement would go.
+//! Checks whether a pod can be moved, independent of where its replacement would go.
 //!
 //! Each check returns the reason why the pod stays. The first reason counts, so those that no flag can override come
 //! first.
@@ -21,7 +21,7 @@ const DO_NOT_DISRUPT: [(&str, &str); 2] =
 /// Annotation of mirror pods, which represent static pods of a kubelet.
 const MIRROR_ANNOTATION: &str = "kubernetes.io/config.mirror";
 
-/// Cluster state and options that the checks use.
+/// Cluster state and options that decide whether a pod can be moved.
 pub(crate) struct MoveChecks<'a, 'd> {
     pub(crate) state: &'a State<'d>,
     pub(crate) request: &'a DrainRequest,
@@ -74,8 +74,8 @@ impl<'d> MoveChecks<'_, 'd> {
         Some(Stay::new(StayReason::NamedClaim, why, remedy))
     }
 
-    /// A toleration in the claim, or in the template of the next claim, that lets the replacement use the
-    /// drained devices again.
+    /// The reason to stay for a pod with a toleration, in its claim or in the template of the next claim, that lets the
+    /// replacement use the drained devices again.
     fn check_tolerations(&self, pod: StoredObject<'d>, held: &HeldClaim<'d>) -> Option<Stay> {
         let taint = TaintFields { key: &self.request.key, value: "", effect: "NoSchedule" };
         let tolerating = |claim: Claim<'d>, version: Version| {
@@ -167,7 +167,7 @@ fn check_terminating(pod: StoredObject<'_>) -> Option<Stay> {
     })
 }
 
-/// A pod that has ended or is not bound to a node yet.
+/// The reason to stay for a pod that has ended or is not bound to a node yet.
 fn check_not_running(pod: StoredObject<'_>) -> Option<Stay> {
     let phase = pod.value.get("status").get("phase").str();
     if matches!(phase, "Succeeded" | "Failed") {
@@ -292,6 +292,7 @@ fn requests_of<'d>(claim: Claim<'d>, version: Version) -> Vec<(String, RequestBo
     all
 }
 
+/// The key, operator, value and effect of a toleration, in the form that taints are matched with.
 fn toleration_fields(toleration: Toleration<'_>) -> TolerationFields<'_> {
     TolerationFields {
         key: toleration.key(),

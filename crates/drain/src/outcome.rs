@@ -9,8 +9,8 @@ use tollgate_forecast::WorkloadName;
 pub struct DrainPlan {
     /// The DeviceTaintRules that close the devices, one for each selector.
     pub rules: Vec<PlannedRule>,
-    /// The devices that the rules select: published devices, and devices that claims hold although no slice
-    /// publishes them.
+    /// The devices that the rules of the drain select: published devices, and devices that claims hold although no
+    /// slice publishes them.
     pub devices: Vec<DeviceId>,
     /// The pods that use these devices. Pods that move come first, in the order of their waves.
     pub pods: Vec<PlannedPod>,
@@ -69,7 +69,7 @@ pub struct PlannedPod {
     pub devices: Vec<DeviceId>,
     /// Names of the claims that hold these devices.
     pub claims: Vec<String>,
-    /// Termination grace period after an eviction.
+    /// Seconds that the pod may take to end after an eviction.
     pub grace_seconds: u64,
     /// The PDBs that select the pod, as `namespace/name`.
     pub budgets: Vec<String>,

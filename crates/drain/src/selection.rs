@@ -14,6 +14,7 @@ pub(crate) struct Selection<'r> {
     others: Vec<&'r NameSelector>,
 }
 
+/// The devices of one pool that a set of rules selects: all of them, or those listed.
 #[derive(Debug, Default)]
 struct PoolSelection<'r> {
     is_whole: bool,

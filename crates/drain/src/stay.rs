@@ -40,7 +40,7 @@ impl Stay {
     }
 }
 
-/// The command that scales a workload to zero or suspends it.
+/// The kubectl command that scales a workload to zero or suspends it; `None` if its kind has none.
 pub(crate) fn stop_command(workload: Workload<'_>) -> Option<String> {
     let Workload { kind, namespace, name } = workload;
     let resource = kind.to_ascii_lowercase();

@@ -24,7 +24,7 @@ pub(crate) struct ResolvedTargets {
     pub(crate) notes: Vec<String>,
 }
 
-/// Device names, by driver and pool.
+/// Names of devices, by driver and pool.
 type Pools<'d> = BTreeMap<(&'d str, &'d str), BTreeSet<&'d str>>;
 
 /// Resolves the targets of a request to rules. The selectors in `closed` are always included, even if their
@@ -105,6 +105,7 @@ pub(crate) fn resolve_targets(
     Ok(ResolvedTargets { rules, devices: devices.into_iter().collect(), notes })
 }
 
+/// The rule for a selector, with its name and the number of published devices that it selects.
 fn planned_rule(names: NameSelector, request: &DrainRequest, published: &Pools<'_>) -> PlannedRule {
     let count = pools_of(published, &names).map(|(driver, pool, devices)| {
         devices.iter().filter(|device| selects(&names, driver, pool, device)).count()

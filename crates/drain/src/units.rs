@@ -17,7 +17,8 @@ pub(crate) struct Unit<'d> {
     pub(crate) pods: Vec<usize>,
     /// Other pods of the unit, which its controller deletes and recreates.
     pub(crate) restarted: Vec<StoredObject<'d>>,
-    /// What happens if the unit fails, as the beginning of a sentence.
+    /// What happens to the pods if the unit fails, as the beginning of a sentence for the user; `None` if it does not
+    /// fail.
     fails: Option<String>,
 }
 

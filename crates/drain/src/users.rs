@@ -21,7 +21,7 @@ pub(crate) struct HeldClaim<'d> {
 pub(crate) struct PodUse<'d> {
     pub(crate) pod: StoredObject<'d>,
     pub(crate) devices: BTreeSet<DeviceId>,
-    /// Indices of its claims among the held claims.
+    /// Indices of the claims that the pod uses, among the held claims.
     pub(crate) claims: Vec<usize>,
 }
 
@@ -89,6 +89,7 @@ impl HeldClaim<'_> {
         self.users.iter().all(|user| user.pod.is_none())
     }
 
+    /// The claim as the plan lists it: its name, its users, and the UIDs of its pods.
     pub(crate) fn holder(&self) -> ClaimHolder {
         let user = |user: &ClaimUser<'_>| match user.resource {
             "pods" => format!("pod {}", user.name),

@@ -15,10 +15,10 @@ pub(crate) struct Mover {
     pub(crate) pods: Vec<usize>,
     /// The workload, such as `Deployment inference/chat`. Movers are sorted by it.
     pub(crate) workload: String,
-    /// Indices of the PDBs of its pods.
+    /// Indices of the PDBs that select the pods of the mover.
     pub(crate) budgets: Vec<usize>,
     pub(crate) kind: MoverKind,
-    /// True if all its pods are Ready.
+    /// True if all pods of the mover are Ready.
     pub(crate) is_ready: bool,
 }
 
@@ -38,7 +38,7 @@ pub(crate) enum MoverKind {
 /// The movers that are evicted together in one wave.
 #[derive(Clone, Debug)]
 pub(crate) struct MoverWave {
-    /// Indices of the movers.
+    /// Indices of the movers that this wave evicts.
     pub(crate) movers: Vec<usize>,
     pub(crate) limited_by: Option<String>,
 }

@@ -39,7 +39,8 @@ pub(super) struct IgnoreFiles {
 /// The patterns of one ignore file.
 #[derive(Debug)]
 struct IgnoreFile {
-    /// The depth of its folder.
+    /// Number of folders above the folder of the ignore file, by which it is forgotten when the walk leaves that
+    /// folder.
     depth: usize,
     bytes: u64,
     patterns: Gitignore,

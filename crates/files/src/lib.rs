@@ -43,7 +43,7 @@ pub enum Input {
 }
 
 impl Input {
-    /// The name in messages and reports: see `shown`.
+    /// The name of the input in messages and reports: `<stdin>`, or the path relative to the working folder.
     pub fn name(&self) -> String {
         match self {
             Input::Stdin => "<stdin>".to_owned(),
@@ -111,7 +111,7 @@ pub fn read_complete(arguments: &[PathBuf], limit: u64) -> Result<Vec<(String, S
     collect_complete(arguments)?.iter().map(|input| Ok((input.name(), read(input, limit)?))).collect()
 }
 
-/// Finds the inputs of the arguments: files, folders, `-` for standard input.
+/// Finds the inputs that the arguments of a command name: files, the manifests of folders, and `-` for standard input.
 pub fn collect(arguments: &[PathBuf]) -> Inputs {
     let mut found = Inputs::default();
     for argument in arguments {

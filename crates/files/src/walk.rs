@@ -106,7 +106,7 @@ fn note_files_above(folder: &Path, found: &mut FolderWalk) {
     }
 }
 
-/// State while folders are searched for files.
+/// A walk of a folder: its options, the ignore files that apply, and the files found so far.
 struct Walker {
     root: PathBuf,
     no_ignore: bool,
@@ -117,7 +117,7 @@ struct Walker {
     found: FolderWalk,
 }
 
-/// An entry of a folder.
+/// A file or subfolder in a folder that is walked.
 struct FolderEntry {
     name: OsString,
     is_link: bool,

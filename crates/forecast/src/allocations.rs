@@ -25,7 +25,7 @@ use tollgate_api::view::{List, Selector};
 /// the same index need the same devices.
 pub(crate) type ClaimSetIndex = usize;
 
-/// A claim of a pod that has no allocation yet, with the spec that must be satisfied.
+/// A claim of a pod that has no allocation yet, with the spec that the allocator must satisfy.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RequestedClaim<'p> {
     pub(crate) namespace: &'p str,
@@ -45,7 +45,7 @@ pub(crate) enum NodeAllocation<'p> {
     GaveUp(u64),
 }
 
-/// Allocator results that are cached for all simulated runs of a player.
+/// Allocator results that are cached for all simulated runs of one thread.
 #[derive(Debug)]
 pub(crate) struct AllocationCache<'p> {
     plan: &'p Plan<'p>,
@@ -54,7 +54,7 @@ pub(crate) struct AllocationCache<'p> {
     specs: Vec<Vec<SpecEntry<'p>>>,
     /// Features that an allocation depends on and that are not simulated, by device era and claim set.
     unmodelled: HashMap<(usize, ClaimSetIndex), Rc<[&'static str]>, RandomState>,
-    /// Selector evaluators, by device era.
+    /// Evaluators of device selectors, by device era.
     selectors: Vec<CelSelectors>,
     /// The pools available on each node, by device era and node era.
     pools: HashMap<(usize, usize), Vec<Option<Rc<NodePools<'p>>>>, RandomState>,
@@ -117,7 +117,7 @@ impl<'p> AllocationCache<'p> {
         found
     }
 
-    /// True if all selectors match the device, or if one of them fails.
+    /// True if all selectors match the device, or if one of them fails, so that its result is unknown.
     fn may_match(&self, era: Era, selectors: List<'p, Selector<'p>>, device: Candidate<'p>) -> bool {
         let Some(evaluator) = self.selectors.get(era.devices) else { return true };
         let mut answers = selectors
@@ -137,6 +137,7 @@ impl<'p> AllocationCache<'p> {
         self.claims.get(claim_set)?.as_ref().err()
     }
 
+    /// The pools available on a node, computed on first use.
     fn pools(&mut self, era: Era, node: NodeIndex) -> Option<Rc<NodePools<'p>>> {
         let nodes = self.plan.eras.nodes.get(era.nodes)?;
         let inventory = &self.plan.eras.devices.get(era.devices)?.inventory;
@@ -162,6 +163,7 @@ impl<'p> AllocationCache<'p> {
         Some(allocator.allocate(&pools, claims))
     }
 
+    /// The allocator's result for a claim set on a node with this device usage; `None` if the era does not exist.
     fn find(
         &mut self,
         era: Era,
@@ -192,6 +194,7 @@ impl<'p> AllocationCache<'p> {
     }
 }
 
+/// Reads the requests and constraints of these claims for the allocator. An error if a DeviceClass does not exist.
 fn read_claims<'p>(
     plan: &'p Plan<'p>,
     era: Era,
@@ -235,6 +238,7 @@ impl<'p> Devices<'p> {
         self.plan
     }
 
+    /// The devices that claims hold now.
     pub(crate) fn usage(&self) -> &Usage<'p> {
         &self.usage
     }
@@ -271,7 +275,7 @@ impl<'p> Devices<'p> {
         }
     }
 
-    /// The allocator's result for a node.
+    /// The allocator's result for a claim set on a node, cached as long as the devices of the node do not change.
     pub(crate) fn find(
         &mut self,
         cache: &mut AllocationCache<'p>,
@@ -305,7 +309,7 @@ impl<'p> Devices<'p> {
         Some(found)
     }
 
-    /// The allocator's error for these claims on a node.
+    /// The allocator's error for these claims on a node, computed again because the cached result has no message.
     pub(crate) fn allocation_error(
         &self,
         cache: &mut AllocationCache<'p>,

@@ -26,7 +26,8 @@ const MIN_NODES_TO_SAMPLE: usize = 100;
 /// is full.
 const CLAIM_IN_USE: &str = "resourceclaim in use";
 
-/// The result of one attempt to schedule a pod: a node, why the pod stays pending, or what has to happen first.
+/// The result of one attempt to schedule a pod: a node, the reason why the pod stays pending, or a claim to deallocate
+/// first.
 enum Attempt<'p> {
     /// The pod fits on a node.
     Found(NodeChoice<'p>),
@@ -36,7 +37,7 @@ enum Attempt<'p> {
     NotModelled(String),
 }
 
-/// The chosen node, with new allocations for the unallocated claims.
+/// The node chosen for a pod, with new allocations for its unallocated claims.
 struct NodeChoice<'p> {
     node: NodeIndex,
     allocations: Vec<(ClaimIndex, Arc<ClaimAllocation<'p>>)>,
@@ -91,6 +92,8 @@ impl<'p> Simulation<'_, 'p> {
         }
     }
 
+    /// Tries a pod again as long as an attempt deallocates one of its claims, and records the pod in `failed` if it
+    /// stays pending.
     fn try_until_settled(&mut self, pod: PodIndex, failed: &mut Vec<(PodIndex, Pending)>) {
         // Each turn deallocates a claim.
         loop {
@@ -172,6 +175,7 @@ impl<'p> Simulation<'_, 'p> {
         spec.or_else(made).filter(|_| !is_allocated).map(|spec| spec.number)
     }
 
+    /// One attempt to schedule a pod.
     fn attempt(&mut self, pod: PodIndex) -> Attempt<'p> {
         let plan = self.plan;
         let Some(entry) = plan.tables.pods.get(pod) else { return Attempt::Pending(Pending::default()) };
@@ -231,6 +235,7 @@ impl<'p> Simulation<'_, 'p> {
         Ok(PodClaims { unallocated, allocated, score, is_in_use })
     }
 
+    /// Filters and scores the nodes for a pod whose claims exist, and chooses one of the best.
     fn find_node(&mut self, pod: PodIndex, entry: &'p PodEntry<'p>, claims: &PodClaims<'p>) -> Attempt<'p> {
         let plan = self.plan;
         let semantics = &plan.release.semantics;

@@ -24,7 +24,7 @@ pub(crate) struct PlanBuilder<'d> {
     /// The Pod objects of the initial state.
     objects: HashMap<PodIndex, StoredObject<'d>, RandomState>,
     waiting: Vec<StoredObject<'d>>,
-    /// Evictions requested by steps.
+    /// Evictions that the steps of the plan request.
     asked: Vec<FoundEviction>,
 }
 
@@ -90,6 +90,7 @@ impl<'d> PlanBuilder<'d> {
         self.finish()
     }
 
+    /// Adds the pods and claims of the initial state to the plan.
     fn read_state(&mut self) {
         let Plan { tables, catalog, bound, waiting, .. } = &mut self.plan;
         for claim in self.state.of_kind(ObjectKind::ResourceClaim).iter() {
@@ -130,6 +131,7 @@ impl<'d> PlanBuilder<'d> {
         self.plan.has_timestamps = allocations.into_iter().any(|held| held.has_timestamp);
     }
 
+    /// Ends a stage: records the objects in effect from `at` on, and the actions on pods and claims.
     fn end_stage(&mut self, at: Timestamp, changed: &mut ChangedKinds, actions: Vec<Action<'d>>) {
         let Plan { eras, tables, catalog, stages, release, .. } = &mut self.plan;
         let before = stages.last().map(|stage| stage.era).unwrap_or_default();
@@ -138,6 +140,7 @@ impl<'d> PlanBuilder<'d> {
         stages.push(Stage { at, era, actions });
     }
 
+    /// Processes an applied object: records what it changes, and the pods and claims that it creates.
     fn apply(
         &mut self,
         value: Value<'d>,
@@ -174,6 +177,7 @@ impl<'d> PlanBuilder<'d> {
         }
     }
 
+    /// Processes a deleted object: records what it changes, and the pods and claims that are deleted.
     fn delete(
         &mut self,
         kind: ObjectKind,
@@ -199,6 +203,7 @@ impl<'d> PlanBuilder<'d> {
         }
     }
 
+    /// Adds a pod that the steps create. `name` is shown instead of its name if that is not known yet.
     fn add_given_pod(&mut self, source: &PodSource<'d>, known: Option<&str>, name: &str) -> PodIndex {
         let Plan { tables, catalog, .. } = &mut self.plan;
         let name = known.unwrap_or(name).to_owned();
@@ -366,6 +371,7 @@ impl<'d> PlanBuilder<'d> {
         times.min()
     }
 
+    /// Adds the eviction of a pod of the initial state to the plan, with the pod that replaces it.
     fn add_eviction(&mut self, found: FoundEviction) {
         let FoundEviction { at, stage, pod, with_group, is_by_taint } = found;
         let Some(object) = self.objects.get(&pod).copied() else { return };
@@ -414,6 +420,7 @@ impl<'d> PlanBuilder<'d> {
         self.plan.evictions.push(eviction);
     }
 
+    /// Adds the pending pods of the initial state to the reported pods.
     fn report_pending_pods(&mut self) {
         for pod in self.plan.waiting.clone() {
             let object = self.objects.get(&pod).copied();
@@ -427,6 +434,7 @@ impl<'d> PlanBuilder<'d> {
         }
     }
 
+    /// Sorts the evictions and returns the finished plan.
     fn finish(self) -> Plan<'d> {
         let mut plan = self.plan;
         plan.note_terminating();

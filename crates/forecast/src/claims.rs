@@ -9,7 +9,7 @@ use std::sync::Arc;
 /// The state of a claim in a simulated run.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct ClaimState<'p> {
-    /// `None` if the claim does not exist.
+    /// The spec of the claim; `None` if the claim does not exist.
     pub(crate) spec: Option<SpecEntry<'p>>,
     pub(crate) allocation: Option<Arc<ClaimAllocation<'p>>>,
     pub(crate) reserved: Vec<Consumer>,
@@ -19,9 +19,9 @@ pub(crate) struct ClaimState<'p> {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Consumer {
     Pod(PodIndex),
-    /// A pod that is being deleted, by its own counter.
+    /// A pod that is being deleted, identified by the number of its deletion.
     Deleted(usize),
-    /// A consumer that the state does not contain.
+    /// A consumer in `status.reservedFor` that the state does not contain.
     Other,
 }
 
@@ -58,7 +58,7 @@ impl<'p> Simulation<'_, 'p> {
         self.devices.set_held(self.cache, held, true);
     }
 
-    /// The placement of a pod: its node and the devices of its claims.
+    /// The node of a pod and the devices of its claims, for the report.
     pub(crate) fn placement_of(&mut self, pod: PodIndex, node: &str) -> Place {
         let mut claims = Vec::new();
         let tables = &self.plan.tables;

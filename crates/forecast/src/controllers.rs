@@ -38,7 +38,7 @@ pub(crate) struct Job {
     pub(crate) has_ended: bool,
 }
 
-/// The effect of a disrupted pod on its Job.
+/// The effect of a disrupted pod on its Job, according to the pod failure policy.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum OnDisruption {
     Count,
@@ -85,7 +85,7 @@ impl Controllers {
         place
     }
 
-    /// Records a bound pod with its Job, if it has one. Returns the index of the Job.
+    /// Records a bound pod with the Job that owns it, if any. Returns the index of the Job.
     pub(crate) fn note_bound(&mut self, index: PodIndex, pod: StoredObject<'_>) -> Option<usize> {
         let reference = controller_reference(pod.value);
         if self.jobs.is_empty() || reference.get("kind").str() != "Job" {

@@ -24,7 +24,7 @@ use tollgate_formats::gotime::Timestamp;
 /// The state of a pod in a simulated run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum PodState<'p> {
-    /// The pod is not created yet.
+    /// The pod is not created yet in this run.
     Absent,
     /// Its StatefulSet creates the pod later, after its predecessors are ready.
     HeldBack,
@@ -61,20 +61,20 @@ pub(crate) struct Simulation<'a, 'p> {
     pub(crate) changed_claims: BTreeSet<ClaimIndex>,
     /// The pending pods, in the order in which they became pending.
     pub(crate) queue: Vec<PodIndex>,
-    /// Eviction times of pods that were bound in this run.
+    /// Eviction times of the pods that were bound in this run.
     pub(crate) due: Vec<(Timestamp, PodIndex)>,
-    /// Pods that are being deleted.
+    /// Pods whose grace period has not ended.
     pub(crate) deletions: Vec<Deletion<'p>>,
     /// Number of deletions with a grace period so far.
     pub(crate) deletion_count: usize,
-    /// Pods that controllers will create, with the time.
+    /// Pods that controllers will create later, with the time.
     pub(crate) later: Vec<(Timestamp, PodIndex)>,
     pub(crate) now: Timestamp,
     pub(crate) stage: usize,
     pub(crate) next_eviction: usize,
     pub(crate) jobs: Vec<Job>,
     pub(crate) evicted: Vec<EvictedPod>,
-    /// For each reported pod, its evictions after it was bound.
+    /// For each reported pod, the evictions after it was bound in this run.
     pub(crate) evictions: BTreeMap<PodIndex, Evictions>,
     /// The order of evictions, where it matters to StatefulSets.
     pub(crate) rounds: EvictionRounds,
@@ -187,6 +187,7 @@ impl<'a, 'p> Simulation<'a, 'p> {
         Some(())
     }
 
+    /// Carries out an action of a stage on a pod or claim.
     fn apply_action(&mut self, action: &Action<'p>) {
         match action {
             Action::CreatePod(pod) => {
@@ -237,7 +238,8 @@ impl<'a, 'p> Simulation<'a, 'p> {
         })
     }
 
-    /// Handles an applied pod that already exists: reports the placement of the existing pod.
+    /// Handles an applied pod that already exists: the report for `pod` shows the placement of `other`, the existing
+    /// pod.
     fn report_with(&mut self, pod: PodIndex, other: PodIndex) {
         let end = self.final_state(other);
         if matches!(end, PodEnd::Bound(_)) {
@@ -381,6 +383,7 @@ impl<'a, 'p> Simulation<'a, 'p> {
         self.queue.retain(|other| *other != pod);
     }
 
+    /// The state of a pod at the end of the run, for the report.
     pub(crate) fn final_state(&mut self, pod: PodIndex) -> PodEnd {
         match self.pods.get(pod) {
             Some(PodState::Bound(node)) => PodEnd::Bound(self.placement_of(pod, node)),

@@ -17,7 +17,7 @@ const COMPATIBILITY_GROUPS: &str = "compatibility groups";
 const DERIVED_ATTRIBUTES: &str = "derived attributes";
 const NODE_ALLOCATABLE_RESOURCES: &str = "node-allocatable resources";
 
-/// A device with a feature that is not simulated.
+/// A device whose allocation depends on a feature that is not simulated.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct UnmodelledDevice<'d> {
     candidate: Candidate<'d>,

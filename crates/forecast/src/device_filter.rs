@@ -128,6 +128,7 @@ impl<'p> DeviceFilter<'_, 'p> {
         (Some(self.cache.claim_set_index(era, &asked)), Some(extended))
     }
 
+    /// The claims to allocate for the pod, including the one for extended resources if there is one.
     fn requested_claims(&self, extended: Option<RequestedClaim<'p>>) -> Vec<RequestedClaim<'p>> {
         self.claims.unallocated.iter().map(|(_, asked)| *asked).chain(extended).collect()
     }

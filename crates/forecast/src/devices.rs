@@ -30,9 +30,9 @@ pub use holders::{ClaimUser, Holder, claim_users};
 /// The devices and DeviceClasses of a cluster.
 #[derive(Clone, Debug)]
 pub struct DeviceReport<'d> {
-    /// Sorted by driver and pool; within a pool in the order in which the scheduler tries them.
+    /// The devices, sorted by driver and pool; within a pool in the order in which the scheduler tries them.
     pub devices: Vec<ReportedDevice<'d>>,
-    /// Sorted by name.
+    /// The DeviceClasses, sorted by name.
     pub classes: Vec<ReportedClass<'d>>,
 }
 
@@ -46,7 +46,7 @@ pub struct ReportedDevice<'d> {
     pub slice: Option<&'d str>,
     /// The only node that can use the device; `None` if there are several or the node is unknown.
     pub node: Option<&'d str>,
-    /// All states that apply, in the order of [`DeviceState`].
+    /// All states that apply to the device, in the order of [`DeviceState`].
     pub states: Vec<DeviceState>,
     /// The reason why the device is blocked, if it is.
     pub blocked_by: Option<BlockedBy>,
@@ -271,6 +271,7 @@ fn inventory_of<'d>(state: &State<'d>, profile: &Profile) -> Inventory<'d> {
     Inventory::with_class_rules(profile.allocation, slices, rules, selects)
 }
 
+/// The taints of a device, each with the DeviceTaintRule that adds it.
 fn taints_of<'d>(device: PublishedDevice<'_, 'd>) -> Vec<ReportedTaint<'d>> {
     let taint = |(taint, rule): (Taint<'d>, Option<&'d str>)| ReportedTaint {
         key: taint.key(),
@@ -299,7 +300,7 @@ impl<'d> Nodes<'d> {
         Nodes { schedulable: (!all.is_empty()).then_some(schedulable), all }
     }
 
-    /// Distinguishes cordoned nodes from missing nodes.
+    /// Explains an obstacle: cordoned nodes if only they can use the device, otherwise the obstacle itself.
     fn explain(&self, obstacle: Obstacle, selection: NodeSelection<'d>) -> BlockedBy {
         if obstacle == Obstacle::NoNode && self.all.iter().any(|node| selection.reaches(*node)) {
             return BlockedBy::UnschedulableNodes;
@@ -321,6 +322,7 @@ impl<'n, 'd> SingleNode<'n, 'd> {
         SingleNode { nodes, last: None }
     }
 
+    /// The only node that can use the device; `None` if there are several or none.
     fn node_of(&mut self, device: PublishedDevice<'_, 'd>) -> Option<&'d str> {
         let selection = device.nodes();
         match selection {

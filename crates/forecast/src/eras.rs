@@ -16,8 +16,8 @@ use tollgate_document::doc::Value;
 use tollgate_engine::impact::{ProposedChange, Snapshot};
 use tollgate_formats::gotime::Timestamp;
 
-/// Indices in [`Eras`] of the objects in effect at one time. An era is the time between two changes of such
-/// objects.
+/// The era of each kind of object at one time, as indices in [`Eras`]. An era is the time between two changes of
+/// objects of a kind.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Era {
     pub(crate) devices: usize,
@@ -60,7 +60,7 @@ pub(crate) struct ClassEra<'d> {
     pub(crate) delegated: DelegatedResources,
 }
 
-/// The kinds of objects that have changed since the last era.
+/// For each kind of object that eras depend on, whether it has changed since the last era.
 #[derive(Clone, Copy, Default, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each one is a kind that changes or not")]
 pub(crate) struct ChangedKinds {

@@ -55,7 +55,7 @@ pub(crate) struct Deletion<'p> {
 #[derive(Debug)]
 pub(crate) struct Evictions {
     pub(crate) times: u32,
-    /// The placement of the pod before each eviction.
+    /// The placement of the pod before each of its evictions.
     placements: Vec<PodEnd>,
     /// True if the pod will be evicted again and again.
     pub(crate) is_endless: bool,

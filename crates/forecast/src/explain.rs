@@ -16,7 +16,7 @@ const MAX_REQUESTS: usize = 3;
 /// With more devices than this, pending pods are explained only in some of the simulated runs.
 const DEVICES_TO_EXPLAIN: usize = 2000;
 
-/// Number of devices of a class by the reason why they are not available.
+/// Number of devices of a requested class by the reason why the pod cannot get them.
 #[derive(Default)]
 struct DeviceTally {
     all: usize,
@@ -32,6 +32,7 @@ struct DeviceTally {
 }
 
 impl DeviceTally {
+    /// The sentence that explains the counts to the user.
     fn sentence(&self, class: &str) -> String {
         let mut parts = Vec::new();
         let mut part = |count: usize, what: &str| {
@@ -126,6 +127,7 @@ impl<'p> Simulation<'_, 'p> {
         (!sentences.is_empty()).then(|| sentences.join(" "))
     }
 
+    /// Counts a device of the class under the first reason that applies.
     fn count(
         &self,
         tally: &mut DeviceTally,

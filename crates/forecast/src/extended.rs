@@ -20,7 +20,7 @@ const MAX_RESOURCES: usize = 4;
 pub(crate) struct ExtendedClaims<'d> {
     specs: Vec<(Doc<'static>, u32)>,
     by_text: HashMap<String, usize, RandomState>,
-    /// Index of the claim spec, by pod, class era and set of resources.
+    /// Index of the claim spec, by pod, class era, and the set of resources that devices must provide.
     of_pod: HashMap<(PodIndex, usize, u32), usize, RandomState>,
     /// The resources of a pod that devices can provide, sorted. A set of resources has one bit for each.
     resources: HashMap<(PodIndex, usize), Vec<&'d str>, RandomState>,
@@ -88,13 +88,14 @@ impl<'d> ExtendedClaims<'d> {
     }
 }
 
-/// A request of the claim: its name, class and count.
+/// A device request of the claim for extended resources: its name, class and count.
 struct Request<'d> {
     name: String,
     class: &'d str,
     count: i64,
 }
 
+/// The spec, as JSON, of the claim for these extended resources of a pod, each with its class.
 // upstream v1.37 createRequestsAndMappings
 fn claim_spec<'d>(spec: Value<'d>, resources: &[(&str, &'d str)]) -> String {
     let init: Vec<Value<'d>> = spec.get("initContainers").items().collect();

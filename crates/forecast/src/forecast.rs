@@ -8,13 +8,13 @@ use crate::outcome::{
 use crate::plan::{Plan, TrackedPod};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Explanation for a StatefulSet pod that is not created.
+/// Explanation for a pod that its StatefulSet does not create.
 const HELD_BACK: &str = "A StatefulSet creates a pod after the pods before it are ready.";
 
 /// The evicted pods, and the outcome of each reported pod, in one simulated run.
 #[derive(Clone, Debug)]
 pub struct Course {
-    /// The pods of the initial state that are evicted.
+    /// The pods of the initial state that are evicted in this run.
     pub(crate) evicted: Vec<EvictedPod>,
     /// The result for each reported pod, in the order of the plan.
     pub(crate) pods: Vec<PodRunResult>,
@@ -32,7 +32,7 @@ pub(crate) struct PodRunResult {
 pub(crate) enum PodEnd {
     Bound(Place),
     Pending(Pending),
-    /// The pod uses these features, which are not simulated.
+    /// The outcome is unknown because the pod uses these features, which are not simulated.
     Unknown(Vec<String>),
     NotRecreated,
     /// The StatefulSet does not create the pod, because its predecessors are not ready.

@@ -104,7 +104,7 @@ impl<'d> ClaimAllocation<'d> {
         }
     }
 
-    /// The device usage that blocks other claims.
+    /// The devices and shares that the allocation holds, which block other claims.
     pub(crate) fn holdings<'s>(
         &'s self,
         inventory: &'s Inventory<'d>,
@@ -147,6 +147,7 @@ impl<'d> ClaimAllocation<'d> {
 }
 
 impl HeldDevice<'_> {
+    /// The device as a forecast reports it.
     pub(crate) fn placed(&self) -> PlacedDevice {
         let consumed = self.consumed.iter().map(|(name, text, _)| ((*name).to_owned(), text.clone()));
         PlacedDevice {
@@ -159,6 +160,7 @@ impl HeldDevice<'_> {
     }
 }
 
+/// Converts a toleration to the form in which evictions are computed.
 fn toleration(toleration: Toleration<'_>) -> impact::Toleration {
     impact::Toleration {
         key: toleration.key().into(),

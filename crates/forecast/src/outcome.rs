@@ -95,18 +95,18 @@ impl PodOutcome {
     }
 }
 
-/// The workload of a pod: the outermost controller that the state contains.
+/// Name of the workload of a pod: the outermost controller that the state contains.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct WorkloadName {
     pub kind: String,
     pub name: String,
 }
 
-/// The forecast for one pod.
+/// The outcome of one pod over all simulated runs.
 #[derive(Clone, PartialEq, Debug)]
 pub struct PodForecast {
     pub namespace: String,
-    /// `None` if the name is generated when the pod is created.
+    /// Name of the pod; `None` if it is generated when the pod is created.
     pub name: Option<String>,
     pub origin: Origin,
     /// Name of the evicted pod that this pod replaces.
@@ -119,7 +119,7 @@ pub struct PodForecast {
     pub not_recreated: u32,
     /// True if in some run the pod is evicted again after it was bound, and would be again and again.
     pub evicted_again: bool,
-    /// The placements, most frequent first.
+    /// The placements of the pod over all runs, most frequent first.
     pub placements: Vec<Placement>,
     /// Number of placements that are not listed.
     pub placements_omitted: usize,
@@ -149,7 +149,7 @@ pub struct Place {
     pub claims: Vec<PlacedClaim>,
 }
 
-/// A claim and its allocated devices.
+/// A claim of a pod and its allocated devices.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct PlacedClaim {
     /// Name in the pod's `spec.resourceClaims`; `None` for the claim that the scheduler creates for extended

@@ -38,11 +38,11 @@ pub enum Step<'d> {
 /// The Kubernetes release whose scheduler and controllers are simulated.
 #[derive(Clone, Copy, Debug)]
 pub struct Release {
-    /// Behavior of evictions.
+    /// Behavior of evictions in the release.
     pub profile: &'static Profile,
-    /// Behavior of allocations.
+    /// Behavior of device allocation in the release.
     pub semantics: Semantics,
-    /// Behavior of selectors.
+    /// Behavior of device selectors in the release.
     pub behaviour: Behaviour,
 }
 
@@ -53,7 +53,7 @@ pub struct Settings {
     pub now: Timestamp,
     /// Seed of the random numbers. Run `n` is the same for the same seed.
     pub seed: u64,
-    /// Step limit of the search for the devices of one pod on one node.
+    /// Maximum number of steps of the search for the devices of one pod on one node.
     pub max_steps: u64,
     /// If true, a kind without objects in the state does not exist in the cluster. Otherwise its objects may
     /// be missing from the state.
@@ -122,7 +122,7 @@ pub(crate) struct Eviction {
     pub(crate) pod: PodIndex,
     /// Index in [`Plan::tracked`].
     pub(crate) tracked: usize,
-    /// The pod that replaces it.
+    /// The pod that replaces the evicted pod.
     pub(crate) replacement: Option<PodIndex>,
     /// True if its StatefulSet recreates the pod only after its predecessors are ready.
     pub(crate) is_ordered: bool,
@@ -140,7 +140,7 @@ pub(crate) struct TrackedPod {
     pub(crate) workload: Option<WorkloadName>,
     /// Features that the outcome depends on and that are not simulated.
     pub(crate) not_modelled: Vec<String>,
-    /// The pod, if one will be created.
+    /// Index of the pod in the simulation; `None` if no pod will be created.
     pub(crate) pod: Option<PodIndex>,
 }
 
@@ -185,6 +185,7 @@ impl<'d> Plan<'d> {
     }
 }
 
+/// The kind of an object of the steps; `None` if a forecast does not read it.
 pub(crate) fn kind_of(value: Value<'_>) -> Option<ObjectKind> {
     ObjectKind::of(value.get("apiVersion").str(), value.get("kind").str())
 }

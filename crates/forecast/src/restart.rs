@@ -39,7 +39,8 @@ pub struct GroupRestart<'d> {
     pub effect: String,
 }
 
-/// What happens to the other pods of a group when some of its pods are lost.
+/// The effect on the other pods of a group when some of its pods are lost: who is restarted, and because of which
+/// policy.
 struct Effect<'d> {
     policy: String,
     effect: String,
@@ -58,6 +59,7 @@ struct Member<'d> {
 }
 
 impl<'d> Member<'d> {
+    /// The value of a label of the pod; empty if it does not have the label.
     fn label(self, name: &str) -> &'d str {
         self.pod.value.get("metadata").get("labels").get(name).str()
     }

@@ -21,15 +21,17 @@ pub struct CelSelectors {
     cache: RefCell<SelectorCache>,
 }
 
+/// The compiled expressions of an evaluator, and the device that was evaluated last.
 #[derive(Default, Debug)]
 struct SelectorCache {
     expressions: Vec<Expression>,
-    /// Index of each expression in the list.
+    /// Index of each expression, by its text.
     by_text: HashMap<Box<str>, usize, RandomState>,
     /// The last evaluated device, because classes are usually evaluated device by device.
     device: Option<(usize, Option<Device>)>,
 }
 
+/// A compiled selector with its cached results.
 #[derive(Debug)]
 struct Expression {
     program: Result<Program, SelectorError>,

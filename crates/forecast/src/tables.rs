@@ -20,7 +20,7 @@ pub(crate) type PodIndex = usize;
 /// Index of a claim in [`Tables`].
 pub(crate) type ClaimIndex = usize;
 
-/// The spec of a claim. Specs with equal text have the same number.
+/// The spec of a claim, with a number that is equal for specs with equal text.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SpecEntry<'d> {
     pub(crate) version: Version,
@@ -77,7 +77,7 @@ pub(crate) struct ClaimReference<'d> {
 /// The controller that recreates a pod after an eviction.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Controller {
-    /// No controller.
+    /// No controller recreates the pod.
     None,
     /// A controller that recreates the pod as soon as its deletion starts, such as a ReplicaSet.
     AtOnce,
@@ -169,6 +169,7 @@ impl<'d> Tables<'d> {
         }
     }
 
+    /// Adds a claim that is generated for a pod, and returns its index.
     fn generated_claim(&mut self, name: String) -> ClaimIndex {
         self.claims.push(ClaimEntry { name, is_generated: true, stored: None });
         self.claims.len() - 1

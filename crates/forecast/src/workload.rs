@@ -59,7 +59,7 @@ struct Owners<'s, 'd> {
     namespace: &'d str,
     /// The object whose controller comes next; `None` at the end.
     owned: Option<Value<'d>>,
-    /// Number of owners that may still follow.
+    /// Number of owners that may still be followed, which ends the search if owners refer to each other.
     left: usize,
 }
 

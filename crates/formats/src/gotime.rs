@@ -16,7 +16,7 @@ pub use duration::{DurationError, parse_duration};
 pub struct Timestamp {
     /// Whole seconds since 1970-01-01T00:00:00Z.
     pub seconds: i64,
-    /// The rest, 0 to 999,999,999.
+    /// Nanoseconds after the whole second, 0 to 999,999,999.
     pub nanos: u32,
 }
 
@@ -60,9 +60,9 @@ const MAX_SHOWN_BYTES: usize = 16 << 10;
 
 /// The reason why a text is not a valid RFC 3339 time.
 enum TimeError<'a> {
-    /// The rest does not match an element of the layout.
+    /// The rest of the text does not match an element of the layout.
     Shape { rest: &'a [u8], element: &'static str },
-    /// A number is out of range.
+    /// A number, such as the month, is out of range.
     Range(&'static str),
     /// There is extra text after the time.
     Extra(&'a [u8]),

@@ -25,9 +25,9 @@ pub type Problem = Cow<'static, str>;
 /// The word that a release uses for lengths in `must be no more than N …`. Bytes are counted in any case.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Unit {
-    /// Up to 1.34, and for object names later too.
+    /// Lengths are stated in characters: up to 1.34, and for object names later too.
     Characters,
-    /// Length in bytes, as in 1.35 and later for label keys and values.
+    /// Lengths are stated in bytes: in 1.35 and later for label keys and values.
     Bytes,
 }
 

@@ -21,7 +21,7 @@ use decimal::{Buffer, Decimal, View};
 pub struct Quantity<'a> {
     amount: Amount,
     format: Format,
-    /// The text as given, when upstream keeps it.
+    /// The text as given, if upstream keeps it.
     text: Option<&'a str>,
 }
 

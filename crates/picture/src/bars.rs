@@ -18,7 +18,7 @@ pub struct Class {
     pub tainted: usize,
     pub blocked: usize,
     pub free: usize,
-    /// Why its selector does not compile.
+    /// Why a selector of the class does not compile; `None` if all do.
     pub error: Option<Text>,
 }
 
@@ -30,12 +30,12 @@ pub struct Change {
     pub after: Class,
 }
 
-/// A part of a bar: its class in the style, its name and its size.
+/// A part of a bar: its CSS class, its name and its size.
 type Part = (&'static str, &'static str, usize);
 
 impl Class {
-    /// Parts that do not overlap. A device can be tainted and allocated; what is neither free nor allocated is closed by
-    /// a taint, or else blocked.
+    /// The parts of the bar of a class, which do not overlap. A device can be tainted and allocated; one that is
+    /// neither free nor allocated is closed by a taint, or else blocked.
     fn parts(&self) -> [Part; 4] {
         let rest = self.total.saturating_sub(self.allocated).saturating_sub(self.free);
         let tainted = rest.min(self.tainted);
@@ -48,7 +48,7 @@ impl Class {
     }
 }
 
-/// The devices of each class by state.
+/// Bars with the devices of each class by state.
 pub fn classes(classes: &[Class]) -> Markup {
     html! {
         ul.bars {
@@ -69,7 +69,7 @@ pub(crate) fn state_bar(class: &Class) -> Markup {
     bar(&class.parts(), class.total)
 }
 
-/// The devices of each class before and after a change.
+/// Bars with the devices of each class before and after a change.
 pub fn changes(changes: &[Change]) -> Markup {
     html! {
         ul.bars {
@@ -104,7 +104,7 @@ pub(crate) fn bar(parts: &[Part], total: usize) -> Markup {
     }
 }
 
-/// The numbers of a bar, with the keys of their fills.
+/// The numbers of the parts of a bar, each with a square in the fill of its part.
 pub(crate) fn numbers(parts: &[Part]) -> Markup {
     html! {
         p.numbers {
@@ -115,7 +115,7 @@ pub(crate) fn numbers(parts: &[Part]) -> Markup {
     }
 }
 
-/// A small square with the fill of a part.
+/// A small square with the fill of a part, which links a number to the bar.
 pub(crate) fn key(class: &str) -> Markup {
     html! {
         svg.key width="12" height="12" aria-hidden="true" focusable="false" {

@@ -12,7 +12,7 @@ use crate::text::Text;
 /// The script of every page: it sorts tables, filters tables and maps, and shows the device that is chosen.
 pub const SCRIPT: &str = include_str!("script.js");
 
-/// The style of every page.
+/// The CSS of every page.
 pub fn style() -> String {
     format!("{}{}", include_str!("style.css"), table::style())
 }
@@ -20,11 +20,11 @@ pub fn style() -> String {
 /// Where a report comes from. It is the same for all pages of a run.
 #[derive(Clone, Default, Debug)]
 pub struct Page {
-    /// `context prod (https://…)`, or the files of the dump.
+    /// Where the state comes from: `context prod (https://…)`, or the files of the dump.
     pub source: Text,
     /// When the state was read, in RFC 3339; `None` if the dump does not say so.
     pub taken: Option<Text>,
-    /// What the state lacks; empty if it is complete.
+    /// What is missing from the state; empty if it is complete.
     pub incomplete: Vec<Text>,
     /// The command that made the page.
     pub command: Text,
@@ -32,7 +32,7 @@ pub struct Page {
     pub version: Text,
     /// The folder of the documentation, as an address without a slash at the end.
     pub docs: Text,
-    /// Only the lead and the body are drawn, as a part of another page.
+    /// True if only the lead and the body are drawn, as a part of another page.
     pub is_part: bool,
 }
 
@@ -42,9 +42,9 @@ pub struct Frame<'a> {
     pub page: &'a Page,
     /// What the page is about, such as `Devices`.
     pub title: &'a str,
-    /// The most important sentence.
+    /// The sentence at the top of the page with its most important result.
     pub lead: Markup,
-    /// The release, and the time that the report is about.
+    /// The Kubernetes release, and the time that the report is about.
     pub profile: &'a str,
     pub at: &'a str,
     pub body: Markup,
@@ -53,7 +53,7 @@ pub struct Frame<'a> {
 }
 
 impl Frame<'_> {
-    /// The text of the page.
+    /// The HTML text of the whole page.
     pub fn render(self) -> String {
         if self.page.is_part {
             return html! { p.lead { (self.lead) } (self.body) }.into_string();
@@ -109,7 +109,7 @@ impl Frame<'_> {
     }
 }
 
-/// Only the style and the script of the page itself; no frames, no forms and no requests.
+/// The Content-Security-Policy of a page: only its own style and script, no frames, no forms and no requests.
 fn policy(style: &str) -> String {
     let hash = |text: &str| format!("'sha256-{}'", STANDARD.encode(Sha256::digest(text)));
     format!(
@@ -119,7 +119,7 @@ fn policy(style: &str) -> String {
     )
 }
 
-/// Fills that differ without color, for all drawings of a page.
+/// SVG patterns by which the parts of drawings differ without color.
 pub fn patterns() -> Markup {
     let stripes = |id: &str, turn: &str| {
         html! {
@@ -139,7 +139,7 @@ pub fn patterns() -> Markup {
     }
 }
 
-/// How long before the time of the report the state was read.
+/// A sentence about how long before the time of the report the state was read.
 fn age(taken: Option<&Text>, at: &str) -> Markup {
     let Some(taken) = taken else {
         return html! { "at a time that the dump does not record" };
@@ -164,10 +164,10 @@ fn age(taken: Option<&Text>, at: &str) -> Markup {
     }
 }
 
-/// Seconds after which the state of a cluster is likely to be another one.
+/// Seconds after which a page says that the state of the cluster may have changed.
 const OLD_AFTER: i64 = 3600;
 
-/// `3 min`, `5 h`, `12 days`
+/// A duration in its largest unit: `3 min`, `5 h` or `12 days`.
 fn rough_duration(seconds: u64) -> String {
     match seconds {
         0..120 => format!("{seconds} s"),
@@ -177,7 +177,7 @@ fn rough_duration(seconds: u64) -> String {
     }
 }
 
-/// Whether the state is complete, or what it lacks.
+/// A sentence that the state is complete, or a list of what is missing from it.
 pub(crate) fn completeness(incomplete: &[Text]) -> Markup {
     if incomplete.is_empty() {
         return html! { "complete" };
@@ -196,7 +196,7 @@ pub fn counted(count: usize, noun: &str) -> String {
     format!("{} {noun}{}", grouped(count), tollgate_formats::count::plural_suffix(count))
 }
 
-/// `20,000`
+/// The number with its digits in groups: `20,000`.
 pub(crate) fn grouped(count: usize) -> String {
     let digits = count.to_string();
     let mut out = String::new();

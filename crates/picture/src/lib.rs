@@ -22,5 +22,5 @@ pub use frame::{Frame, Page, SCRIPT, counted, patterns, style};
 pub use maud::{Markup, PreEscaped, html};
 pub use text::Text;
 
-/// The most bytes of a page. What does not fit is counted, and the page says so.
+/// Maximum size of a page in bytes. Parts that do not fit are counted, and the page says so.
 pub const MAX_BYTES: usize = 10_000_000;

@@ -110,7 +110,7 @@ pub struct Namespaced {
 }
 
 impl State {
-    /// All states, in the order of the legend, each with its class in the style and what it means.
+    /// All states, in the order of the legend, each with its CSS class, its name and its meaning.
     pub const ALL: [(State, &'static str, &'static str, &'static str); 6] = [
         (State::Free, "f", "free", "the scheduler would give it to a pod"),
         (State::Allocated, "a", "allocated", "a claim holds it"),
@@ -124,12 +124,12 @@ impl State {
         State::ALL.iter().find(|row| row.0 == self).map_or("", |row| row.1)
     }
 
-    /// `allocated`
+    /// Name of the state, such as `allocated`.
     pub fn name(self) -> &'static str {
         State::ALL.iter().find(|row| row.0 == self).map_or("", |row| row.2)
     }
 
-    /// `a claim holds it`
+    /// Meaning of the state for the legend, such as `a claim holds it`.
     pub fn meaning(self) -> &'static str {
         State::ALL.iter().find(|row| row.0 == self).map_or("", |row| row.3)
     }
@@ -171,17 +171,17 @@ pub(crate) fn state_counts<'d>(devices: impl Iterator<Item = &'d Device>) -> Str
 }
 
 impl Taint {
-    /// `key=value:NoExecute`, as kubectl writes a taint.
+    /// The taint as kubectl writes it: `key=value:NoExecute`.
     pub fn label(&self) -> String {
         let value = if self.value.is_empty() { String::new() } else { format!("={}", &*self.value) };
         format!("{}{value}:{}", &*self.key, &*self.effect)
     }
 }
 
-/// Cards that a browser lays out together. Fewer cost less when a filter shows them again.
+/// Number of cards that a browser lays out together. Small groups cost less when a filter shows them again.
 const GROUP: usize = 12;
 
-/// Devices up to which names are shown at first.
+/// Maximum number of devices for which their names are shown at first.
 const NAMED_UP_TO: usize = 1000;
 
 /// The map: its tools, the legend and the cards. The cards have at most `budget` bytes; then nodes have only their
@@ -191,7 +191,8 @@ pub fn devices_map(report: &DevicesReport, budget: usize) -> Markup {
     draw_map(&cards(report), report.devices.len(), budget, &present)
 }
 
-/// The map of a page that stays current, from its cards: a state that no device has now may come.
+/// The map of a live page, from its cards. The legend has all states, because a state that no device has now may appear
+/// later.
 pub fn live_map(cards: &[impl Borrow<Card>], devices: usize, budget: usize) -> Markup {
     draw_map(cards, devices, budget, &State::ALL.iter().map(|row| row.0).collect())
 }
@@ -246,7 +247,7 @@ fn legend(present: &BTreeSet<State>) -> Markup {
     }
 }
 
-/// The cards of a page, and how many nodes are shown as numbers or not at all.
+/// The cards that fit into the budget of a page, and how many nodes are shown only as numbers or not at all.
 struct Fitting<'c> {
     cards: Vec<Cow<'c, str>>,
     reduced: usize,
@@ -306,7 +307,7 @@ pub fn cards(report: &DevicesReport) -> Vec<Card> {
     nodes.into_iter().map(|(place, devices)| full_card(place, &devices, &mut seen)).collect()
 }
 
-/// What a card is about: a node, or a pool whose devices do not belong to one node.
+/// The node that a card shows, or the pool whose devices do not belong to one node.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 struct Place<'a> {
     is_pool: bool,
@@ -314,7 +315,7 @@ struct Place<'a> {
     driver: &'a str,
 }
 
-/// A name in the order of people: `node-2` before `node-10`.
+/// A name that is ordered by its numbers as people expect: `node-2` before `node-10`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 struct Natural<'a>(&'a str);
 
@@ -339,7 +340,7 @@ impl PartialOrd for Natural<'_> {
     }
 }
 
-/// The letters at the start, the number after them, and the rest.
+/// Splits a name into the letters at its start, the number after them, and the rest.
 fn next_part(text: &str) -> (&str, Option<u64>, &str) {
     let split = |text: &'_ str, at: Option<usize>| at.unwrap_or(text.len());
     let (letters, rest) = text.split_at(split(text, text.find(|letter: char| letter.is_ascii_digit())));

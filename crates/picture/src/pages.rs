@@ -22,10 +22,10 @@ pub use drain::drain;
 pub use forecast::forecast;
 pub use impact::impact;
 
-/// Bytes for the large table of a page.
+/// Maximum size in bytes of the large table of a page.
 const TABLE_BYTES: usize = 8_000_000;
 
-/// A record of a command, and what a page shows beside it.
+/// A JSON record of a command, and the data that a page shows beside it.
 #[derive(Clone, Copy, Debug)]
 pub struct Record<'a> {
     /// The record as `-o json` prints it.
@@ -41,7 +41,7 @@ impl Record<'_> {
     }
 }
 
-/// What becomes of pods, as `forecast` and `impact` count them.
+/// Number of pods by what happens to them, as `forecast` and `impact` count them.
 #[derive(Clone, Copy, Default, Debug, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct Outcomes {
@@ -53,7 +53,7 @@ struct Outcomes {
 }
 
 impl Outcomes {
-    /// A bar with the outcomes and their numbers. `fit` is what is said of pods that fit.
+    /// A bar with the number of pods by outcome. `fit` is the phrase for pods that fit.
     fn render(self, fit: &'static str) -> Markup {
         let parts = [
             ("free", fit, self.fits),
@@ -67,10 +67,10 @@ impl Outcomes {
     }
 }
 
-/// A number that matters: its class in the style, the number and what it counts.
+/// A large number at the top of a page: its CSS class, the number and what it counts.
 type Tile = (&'static str, usize, &'static str);
 
-/// Numbers that matter, as large as they are important.
+/// The large numbers at the top of a page.
 fn tiles(tiles: &[Tile]) -> Markup {
     html! {
         ul.tiles {
@@ -81,7 +81,7 @@ fn tiles(tiles: &[Tile]) -> Markup {
     }
 }
 
-/// The class of a tile that is bad if it counts anything.
+/// The CSS class of a tile: alarming if its count is not zero.
 fn bad_if(count: usize) -> &'static str {
     if count > 0 { "bad" } else { "good" }
 }
@@ -108,21 +108,21 @@ fn capacity(changes: &[Change], after: &str) -> Markup {
     }
 }
 
-/// `research/llm-train-0`
+/// Namespace and name of a pod, such as `research/llm-train-0`.
 fn pod_name(pod: &Namespaced) -> Markup {
     html! { (pod.namespace) "/" b { (pod.name) } }
 }
 
-/// The courses of a forecast, and what percentages are of.
+/// A note that explains that a forecast combines several simulated runs, and what its percentages mean.
 const COURSES: &str = "Some events depend on chance, such as which of several nodes the scheduler chooses. Tollgate therefore \
     plays a forecast many times. One such run is called a course.";
 
-/// `StatefulSet llm-train`
+/// Kind and name of a workload, such as `StatefulSet llm-train`.
 fn workload(workload: Option<&Named>) -> Markup {
     html! { @if let Some(workload) = workload { (workload.kind) " " (unbroken(&workload.name)) } @else { "none" } }
 }
 
-/// The first of some texts, and how many more there are.
+/// The first `most` texts as a list, and the number of the others.
 fn listed(texts: &[Text], most: usize) -> Markup {
     html! {
         @for (index, text) in texts.iter().take(most).enumerate() {

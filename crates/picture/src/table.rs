@@ -9,18 +9,18 @@ use maud::{Markup, PreEscaped, html};
 
 use crate::frame::{counted, grouped};
 
-/// The columns of a kind of table.
+/// The columns of one kind of table, which share CSS rules.
 #[derive(Clone, Copy, Debug)]
 pub struct Kind {
-    /// The class of the element.
+    /// The CSS class of the table.
     pub class: &'static str,
-    /// What a row is, such as `pod`.
+    /// The noun for a row of the table, such as `pod`.
     pub noun: &'static str,
-    /// The labels, each with its share of the width.
+    /// The labels of the columns, each with its share of the width.
     pub columns: &'static [(&'static str, u8)],
 }
 
-/// All kinds, for which the style has rules.
+/// All kinds of tables, for which [`style`] writes CSS rules.
 const KINDS: [&Kind; 11] = [
     &TAINTS,
     &NAMESPACES,
@@ -60,7 +60,7 @@ pub(crate) const FORECAST_PODS: Kind = Kind {
     noun: "pod",
     columns: &[("Pod", 4), ("Workload", 3), ("Outcome", 2), ("Goes to one of", 6), ("Why", 5)],
 };
-/// The same if there is nothing to explain.
+/// The table of pods in a forecast in which all of them fit, so that no column explains why they do not.
 pub(crate) const FORECAST_PODS_THAT_FIT: Kind = Kind {
     class: "t-fits",
     noun: "pod",
@@ -86,13 +86,13 @@ pub(crate) const BY_RULE: Kind = Kind {
 pub(crate) const DUE: Kind =
     Kind { class: "t-due", noun: "row", columns: &[("What", 4), ("When", 2), ("Details", 5)] };
 
-/// Rows that a browser lays out together.
+/// Number of rows that a browser lays out together.
 const GROUP: usize = 40;
 
-/// Rows below which a filter is no help.
+/// Minimum number of rows of a table that gets a filter.
 const FILTERED_FROM: usize = 6;
 
-/// Rows from which a browser lays out only those in sight.
+/// Minimum number of rows of a table of which a browser lays out only the rows in sight.
 const MANY_FROM: usize = 500;
 
 /// A table that is being written.
@@ -102,7 +102,7 @@ pub struct Table {
     rows: String,
     count: usize,
     omitted: usize,
-    /// Bytes that the rows may have.
+    /// Number of bytes that further rows may have.
     budget: usize,
 }
 
@@ -129,7 +129,7 @@ impl Table {
         self.rows.push_str("</tr>");
     }
 
-    /// The table with its caption, or a sentence if it has no rows.
+    /// The HTML of the table with its caption, or the sentence `if_empty` if it has no rows.
     pub fn finish(self, caption: &str, if_empty: &str) -> Markup {
         let Table { kind, rows, count, omitted, .. } = self;
         if count == 0 {
@@ -160,7 +160,7 @@ impl Table {
     }
 }
 
-/// The rules of the style for all kinds of tables.
+/// The CSS rules for all kinds of tables.
 pub(crate) fn style() -> String {
     let (mut wide, mut narrow) = (String::new(), String::new());
     for Kind { class, columns, .. } in KINDS {

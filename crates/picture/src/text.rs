@@ -57,12 +57,12 @@ impl<'de> Deserialize<'de> for Text {
     }
 }
 
-/// A name that a line does not break, unless the line has room for nothing else.
+/// The text as a name that is not broken over two lines, unless a line has room for nothing else.
 pub(crate) fn unbroken(text: &str) -> Markup {
     html! { span.w { (text) } }
 }
 
-/// `research/llm-train-0`, with a place to break after the namespace.
+/// Namespace and name of an object, such as `research/llm-train-0`, with a possible line break after the namespace.
 pub(crate) fn namespaced(object: &Namespaced) -> Markup {
     html! { (object.namespace) "/" (unbroken(&object.name)) }
 }

@@ -9,22 +9,26 @@ use crate::frame::{counted, grouped};
 use crate::map::Namespaced;
 use crate::text::{Text, namespaced};
 
-/// Bars of the drawing; times in between are drawn together.
+/// Maximum number of bars in the drawing; evictions between two bars are drawn together.
 const MAX_BARS: u8 = 40;
-/// Bars up to which each has its number; of more bars only the tallest have.
+/// Maximum number of bars that all have their numbers; of more bars, only the tallest have.
 const MAX_LABELS: usize = 12;
-/// Times in the list, and names at each; more are counted.
+/// Maximum number of times in the list; more are counted.
 const MAX_TIMES: usize = 30;
+/// Maximum number of pods that are named at each time; more are counted.
 const MAX_NAMES: usize = 8;
-/// The height of the drawing, and where its bars stand.
+/// Height of the drawing.
 const HEIGHT: usize = 112;
+/// Vertical position of the ground on which the bars stand.
 const GROUND: usize = 88;
+/// Height of the tallest bar.
 const TALLEST: usize = 64;
-/// Where the time of the report and the last eviction are, in percent of the width.
+/// Horizontal position of the time of the report, in percent of the width.
 const LEFT: f64 = 6.0;
+/// Horizontal position of the last eviction, in percent of the width.
 const RIGHT: f64 = 92.0;
 
-/// Evictions after a time.
+/// The evictions of a report, by the time at which they happen.
 #[derive(Debug)]
 pub(crate) struct Timeline<'a> {
     start: i64,
@@ -49,7 +53,7 @@ impl<'a> Timeline<'a> {
         self.times.is_empty()
     }
 
-    /// The drawing, if there is more than one time, and the list.
+    /// The drawing, if evictions happen at more than one time, and the list.
     pub(crate) fn render(&self) -> Markup {
         html! {
             @if self.times.len() > 1 { (self.drawing()) }
@@ -74,7 +78,7 @@ impl<'a> Timeline<'a> {
         }
     }
 
-    /// `now`, or the time and how long it is until then.
+    /// The text for a time: `now`, or the time and how long it is until then.
     fn label(&self, time: i64) -> String {
         match time - self.start {
             0 => "now".to_owned(),
@@ -115,7 +119,7 @@ impl<'a> Timeline<'a> {
         }
     }
 
-    /// The number of evictions at each time after the start; near times are put together.
+    /// The number of evictions at each time after the start. Evictions close to each other share a bar.
     fn bars(&self, span: i64) -> BTreeMap<i64, usize> {
         let step =
             if self.times.len() > usize::from(MAX_BARS) { (span / i64::from(MAX_BARS)).max(1) } else { 1 };
@@ -141,7 +145,7 @@ fn clock_time(seconds: i64, start: i64) -> String {
     }
 }
 
-/// `45 s`, `5 min`, `1 h 30 min`, `3 d 4 h`
+/// A duration in two units: `45 s`, `5 min`, `1 h 30 min` or `3 d 4 h`.
 fn short_duration(seconds: i64) -> String {
     let with_rest = |whole: i64, unit: &str, rest: i64, rest_unit: &str| match rest {
         0 => format!("{whole} {unit}"),

@@ -38,11 +38,11 @@ pub struct BackgroundTasks {
 /// The result of looking up the labels of a namespace in the cache.
 #[derive(Clone, Debug)]
 pub enum NamespaceLabels {
-    /// The labels of the namespace.
+    /// The namespace exists, with these labels.
     Known(OwnedLabels),
-    /// Not cached; the labels can be fetched.
+    /// The namespace is not in the cache; its labels can be fetched from the API server.
     NotCached,
-    /// The labels are not available.
+    /// The labels cannot be read now, from the cache or from the API server.
     Unavailable,
 }
 
@@ -81,22 +81,23 @@ impl std::fmt::Debug for BackgroundTask {
 /// The status of a background task, for `/readyz` and metrics.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct ComponentStatus {
-    /// It does not keep the server from being ready.
+    /// True if the task does not keep the server from being ready.
     pub ready: bool,
-    /// Something is wrong that does not affect requests: shown by `/readyz?verbose`, not in its status code.
+    /// True if something is wrong that does not affect requests: `/readyz?verbose` shows it, and its status code stays
+    /// 200.
     pub degraded: bool,
     /// The status in words.
     pub message: String,
-    /// For `/metrics`.
+    /// The values that the task adds to `/metrics`.
     pub samples: Vec<MetricSample>,
 }
 
 /// One value of a metric, with its name and labels.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct MetricSample {
-    /// Without `tollgate_`; names of counters end in `_total`.
+    /// Name of the metric without the prefix `tollgate_`. Names of counters end in `_total`.
     pub name: &'static str,
-    /// What it counts.
+    /// The HELP text of the metric: what it counts.
     pub help: &'static str,
     /// Label name and value, both from a fixed set.
     pub label: Option<(&'static str, &'static str)>,

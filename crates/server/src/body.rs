@@ -27,7 +27,7 @@ const MAX_DRAINED_BODY: usize = 48 << 20;
 /// The reason why a request body was not received.
 #[derive(Debug)]
 pub(super) enum BodyError {
-    /// Its first bytes, if the rest could be read and dropped.
+    /// The body is larger than allowed. Contains its first bytes, if the rest could be read and dropped.
     TooLarge(Option<Vec<u8>>),
     TooSlow,
     TooBusy,
@@ -182,7 +182,7 @@ async fn read_chunks(
 struct BodyBuffer<'g> {
     whole: Bytes,
     joined: Vec<u8>,
-    /// The body is slow and gets no more memory than it needs.
+    /// True if the body arrives slowly; its buffer then grows only as far as needed.
     is_slow: bool,
     reservation: BodyReservation<'g>,
     limits: BodyLimits,
@@ -197,7 +197,7 @@ impl<'g> BodyBuffer<'g> {
         self.whole.len() + self.joined.len()
     }
 
-    /// Adds a chunk: reserves memory first, then uses it.
+    /// Adds a chunk of the body, after reserving memory for it.
     fn add(&mut self, chunk: Bytes) -> Result<(), BodyError> {
         let length = self.len() + chunk.len();
         if length > self.limits.max_bytes {
@@ -244,7 +244,7 @@ impl<'g> BodyBuffer<'g> {
         self.reservation.mark_slow(bytes).map_err(|LimitReached| BodyError::TooBusy)
     }
 
-    /// The first bytes of the body.
+    /// The first bytes of the body, which name the request of a review that is too large.
     fn prefix(&self) -> Vec<u8> {
         let start = if self.joined.is_empty() { &*self.whole } else { &self.joined };
         start.get(..KEPT_PREFIX.min(start.len())).unwrap_or_default().to_vec()

@@ -21,11 +21,11 @@ type ReadFiles = Box<dyn Fn() -> anyhow::Result<FileContents> + Send + Sync>;
 /// since 1970.
 type ApplyFiles = Box<dyn Fn(&FileContents) -> anyhow::Result<i64> + Send + Sync>;
 
-/// Files to reload and where they are applied.
+/// Certificate files that are reloaded when they change, with the function that applies new contents.
 pub(super) struct CertificateSource {
-    /// `server`, `client-ca`: in messages and as a metric label.
+    /// Name of the source in messages and as a metric label: `server` or `client-ca`.
     pub(super) name: &'static str,
-    /// Directories to watch.
+    /// Directories that are watched for changes of the files.
     pub(super) directories: Vec<PathBuf>,
     read: ReadFiles,
     apply: ApplyFiles,
@@ -39,6 +39,7 @@ impl std::fmt::Debug for CertificateSource {
     }
 }
 
+/// The contents of the certificate files that were read last, and whether they are in use.
 #[derive(Default)]
 struct CertificateState {
     in_use: FileContents,
@@ -47,7 +48,7 @@ struct CertificateState {
     expires: i64,
 }
 
-/// The error of a server whose certificate files cannot be used at start.
+/// The error of a server that cannot start because its certificate files cannot be used.
 #[derive(Debug)]
 pub struct UnusableFiles(String);
 
@@ -59,7 +60,7 @@ impl std::fmt::Display for UnusableFiles {
 
 impl std::error::Error for UnusableFiles {}
 
-/// The status of a source, for `readyz?verbose`.
+/// The status of the certificate files of one source, for `readyz?verbose`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct CertificateStatus {
     /// Why the current files are not in use.

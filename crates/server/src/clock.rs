@@ -41,7 +41,8 @@ pub(super) fn instant() -> Instant {
     Instant::now()
 }
 
-/// `now` for the engine, in whole seconds; formatted once per second and worker.
+/// The current time in whole seconds, which the engine gets with each request. It is formatted once per second and
+/// worker.
 #[derive(Debug)]
 pub(super) struct SecondClock(RefCell<(i64, Rc<str>)>);
 

@@ -39,7 +39,7 @@ pub(super) enum Phase {
     Idle,
     /// The head of a request is being received.
     Head,
-    /// Its body is being received.
+    /// The body of a request is being received.
     Body,
     /// The request is being evaluated.
     Evaluating,
@@ -52,11 +52,11 @@ pub(super) enum Phase {
 /// The memory budget that pays for the buffers of a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum BufferBudget {
-    /// None: the buffers that every connection has.
+    /// No budget: the connection has only the buffers that every connection has.
     Initial,
-    /// Larger buffers, from the common budget.
+    /// Larger buffers, reserved from the common budget.
     Common,
-    /// Larger buffers, from the budget of small bodies.
+    /// Larger buffers, reserved from the budget of small bodies.
     Small,
 }
 

@@ -8,8 +8,9 @@
 use std::collections::{HashMap, VecDeque};
 use std::net::IpAddr;
 
-/// Connections of one kind (see [`Holding::kind`]) are preferred if they are more than this part of the limit. With
-/// so many addresses that none has so many, the number per address says nothing about who is hostile.
+/// A group of connections (see [`OpenConnection::group`]) is preferred for closing if it has more than this fraction of
+/// the allowed connections. With so many addresses that none has that many, the number per address does not show who is
+/// hostile.
 const LARGE_PART: usize = 16;
 
 /// The properties of an open connection that decide which connections are closed first.
@@ -17,23 +18,23 @@ const LARGE_PART: usize = 16;
 pub(super) struct Holding {
     /// Address of the client.
     pub(super) address: IpAddr,
-    /// It has received a request.
+    /// True if the connection has received a request.
     pub(super) has_served: bool,
-    /// When it last began a phase: larger numbers are later.
+    /// When the connection last began a phase: larger numbers are later.
     pub(super) progress: u64,
 }
 
 impl Holding {
-    /// The group of connections that this one competes with first when room is made: same address, and like it with or
-    /// without a request so far. Clients that send nothing displace none that use their connections, and busy ones
-    /// displace none that is new.
+    /// The address, and whether the connection has received a request. Of the largest group, a connection is closed
+    /// first: clients that send nothing displace none that use their connections, and busy ones displace none that is
+    /// new.
     fn kind(&self) -> (IpAddr, bool) {
         (self.address, self.has_served)
     }
 }
 
-/// The positions of `excess` connections to close, if at most `limit` are allowed. Each time, the kind with the most
-/// connections loses the one without progress for longest: requests in flight make progress within milliseconds.
+/// The indices of `count` connections to close, if at most `max_open` are allowed. Each time, the largest group loses
+/// the connection that has made no progress for longest; requests in flight make progress within milliseconds.
 pub(super) fn choose(open: &[Holding], excess: usize, limit: usize) -> Vec<usize> {
     let mut by_progress: Vec<usize> = (0..open.len()).collect();
     by_progress.sort_unstable_by_key(|index| open.get(*index).map(|holding| holding.progress));

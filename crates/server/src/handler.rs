@@ -29,7 +29,8 @@ use tollgate_formats::gofmt;
 const MAX_REASON_CHARS: usize = 300;
 /// Interval between attempts to reserve working memory.
 const RETRY_INTERVAL: Duration = Duration::from_millis(2);
-/// A larger review that cannot be parsed is denied instead of rejected with 400: see `deny_too_large`.
+/// A review larger than this that cannot be parsed is denied instead of rejected with 400, so that a failure policy of
+/// Ignore does not admit it.
 const DENY_UNREADABLE_ABOVE: usize = 2 << 20;
 /// Longest name or list in a log line.
 const MAX_LOGGED_BYTES: usize = 1 << 10;
@@ -44,7 +45,7 @@ struct HttpError {
     code: u16,
     reason: &'static str,
     message: String,
-    /// The body was read. Otherwise the connection is closed instead of reading it.
+    /// True if the body was read. Otherwise the connection is closed after the response, instead of reading the body.
     body_read: bool,
 }
 
@@ -57,7 +58,7 @@ impl HttpError {
         HttpError { body_read: false, ..self }
     }
 
-    /// An error found before the body, if any, was read.
+    /// Marks an error that was found before the body of the request was read, if it has one.
     fn before_body(self, request: &HttpRequest) -> HttpError {
         let has_body = match content_length(request) {
             Some(length) => length > 0,
@@ -127,9 +128,9 @@ pub(super) async fn handle(
 
 /// The reason why the engine did not check a request.
 enum NotChecked {
-    /// The request is denied with this answer.
+    /// The request is denied with this AdmissionReview response.
     Denied(Vec<u8>),
-    /// The request fails.
+    /// The request fails with this error response.
     Failed(HttpError),
 }
 
@@ -238,9 +239,9 @@ async fn reserve_working_memory<'g>(
     }
 }
 
-/// Drops the request if its client has left: an API server that gave up asks again, and both evaluations of a large body
-/// would keep others waiting. actix reads from the socket before it polls the handler, and closes the connection after,
-/// so it takes two rounds.
+/// Yields until a disconnected client has been noticed, which drops the request: an API server that gave up asks again,
+/// and both evaluations of a large body would keep others waiting. actix reads from the socket before it polls the
+/// handler, and closes the connection after, so it takes two rounds.
 async fn notice_departure() {
     for _ in 0..2 {
         tokio::task::yield_now().await;
@@ -293,8 +294,8 @@ fn too_large_message(shared: &SharedState) -> String {
     format!("the AdmissionReview is larger than {} bytes (--max-body)", shared.limits.max_body)
 }
 
-/// Denies what cannot be checked, whatever the failure policy of the webhook: padding an object must not get a denied
-/// taint past the policies. The mutating side has nothing to add.
+/// Denies a review that is too large to be checked, whatever the failure policy of the webhook: padding an object must
+/// not get a denied taint past the policies. The mutating endpoint has nothing to add.
 fn deny_too_large(head: &[u8], endpoint: Endpoint, shared: &SharedState) -> NotChecked {
     let message = too_large_message(shared);
     match deny_unchecked(head, endpoint, shared, &message) {
@@ -303,6 +304,8 @@ fn deny_too_large(head: &[u8], endpoint: Endpoint, shared: &SharedState) -> NotC
     }
 }
 
+/// A denial with this reason for a validating request that was not checked; `None` if its uid is not at the beginning
+/// of the body.
 fn deny_unchecked(head: &[u8], endpoint: Endpoint, shared: &SharedState, why: &str) -> Option<Vec<u8>> {
     let uid = leading_uid(head).filter(|_| endpoint == Endpoint::Validate)?;
     shared.metrics.count_error(413);
@@ -335,11 +338,11 @@ fn body_error(fault: &BodyError, shared: &SharedState) -> HttpError {
     fault.with_unread_body()
 }
 
-/// The labels by which a request is decided.
+/// The source of the namespace labels by which a request is decided.
 enum RequestLabels<'c> {
-    /// Those of the file given to `serve`, if there is one.
+    /// Labels of the file given to `serve`, if there is one.
     File(&'c ServingConfig),
-    /// Those of the cluster, and their age if they may have changed since.
+    /// Labels of a namespace in the cluster, and the age of the cache if they may have changed since.
     Cluster { labels: NamespaceLabels, age: Option<u64> },
 }
 
@@ -386,7 +389,7 @@ async fn labels_for<'c>(
     RequestLabels::Cluster { labels, age: source.age() }
 }
 
-/// The reason why a step of answering a review failed: an unreadable review or a panic.
+/// Why a step of answering a review failed: the review cannot be read, or the step panicked.
 enum Stop {
     Unreadable(BadReview),
     Panic,

@@ -83,9 +83,9 @@ struct SharedState {
     log: Option<Log>,
     draining: AtomicBool,
     serving: ServingFlag,
-    /// Tasks attached by the caller.
+    /// Background tasks attached by the caller, which `/readyz` and `/metrics` report.
     background: OnceLock<BackgroundTasks>,
-    /// Connections and requests so far; the end of the drain waits until it stops changing.
+    /// Number of connections and requests so far; the end of the drain waits until it stops changing.
     activity: AtomicU64,
 }
 
@@ -145,7 +145,7 @@ pub struct Server {
     ops_listener: TcpListener,
     self_signed: Option<Arc<SelfSignedCerts>>,
     trigger: ReloadTrigger,
-    /// Taken when the server starts to reload.
+    /// The receiving end of reload triggers, taken when the server starts to reload.
     triggers: Option<watch::Triggers>,
 }
 
@@ -226,12 +226,12 @@ impl Server {
         Ok(Server { settings, shared, tls, listener, ops_listener, self_signed, trigger, triggers })
     }
 
-    /// Returns the address of the webhook.
+    /// Returns the address of the webhook port.
     pub fn address(&self) -> anyhow::Result<SocketAddr> {
         Ok(self.listener.local_addr()?)
     }
 
-    /// Address of health checks and metrics.
+    /// Returns the address of the port for health checks and metrics.
     pub fn ops_address(&self) -> anyhow::Result<SocketAddr> {
         Ok(self.ops_listener.local_addr()?)
     }

@@ -32,13 +32,13 @@ pub(super) struct LoadLimiter {
     in_flight: Gauge,
     shed: Counter,
     max_requests: i64,
-    /// Heads, large bodies, slow bodies, responses.
+    /// Budget for heads, large bodies, slow bodies and responses.
     pub(super) common: MemoryBudget,
-    /// Small bodies that arrive promptly.
+    /// Budget for small bodies that arrive promptly.
     pub(super) small: MemoryBudget,
-    /// Evaluation of bodies.
+    /// Budget for the evaluation of bodies.
     pub(super) working: MemoryBudget,
-    /// Evaluation of small bodies only.
+    /// Budget for the evaluation of small bodies only.
     pub(super) small_working: MemoryBudget,
     peers: Mutex<HashMap<IpAddr, Arc<PeerUse>>>,
 }
@@ -52,7 +52,7 @@ pub(super) struct PeerUse(AtomicUsize);
 pub(super) struct MemoryBudget {
     used: AtomicUsize,
     limit: usize,
-    /// One address may use this much even if it leaves less to others.
+    /// Bytes that one address may always use, even if it leaves less to others.
     one_peer: usize,
 }
 
@@ -77,7 +77,7 @@ impl MemoryBudget {
         Err(LimitReached)
     }
 
-    /// Returns reserved bytes.
+    /// Returns bytes to the budget that [`MemoryBudget::reserve`] has reserved.
     pub(super) fn release(&self, bytes: usize, peer: Option<&PeerUse>) {
         if bytes > 0 {
             self.used.fetch_sub(bytes, Ordering::Relaxed);
@@ -92,7 +92,7 @@ impl MemoryBudget {
         self.used() > self.limit - self.limit / 4
     }
 
-    /// Returns the number of reserved bytes.
+    /// Returns the number of reserved bytes of the budget.
     pub(super) fn used(&self) -> usize {
         self.used.load(Ordering::Relaxed)
     }
@@ -155,12 +155,12 @@ impl LoadLimiter {
         LoadLimiter { in_flight, shed, max_requests, common, small, working, small_working, peers }
     }
 
-    /// Returns the memory use of an address, which its connections share, for a new connection.
+    /// Returns the counter of memory that connections from this address use, for a new connection.
     pub(super) fn peer(&self, address: IpAddr) -> Arc<PeerUse> {
         self.peers.lock().unwrap_or_else(PoisonError::into_inner).entry(address).or_default().clone()
     }
 
-    /// Forgets the use of an address when its last connection ends.
+    /// Drops the memory counter of an address when its last connection ends.
     pub(super) fn forget(&self, address: IpAddr, peer: &Arc<PeerUse>) {
         let mut peers = self.peers.lock().unwrap_or_else(PoisonError::into_inner);
         if Arc::strong_count(peer) <= 2 {

@@ -160,12 +160,13 @@ struct LineBuffer {
     written: Condvar,
 }
 
+/// The lines that wait to be written, and how far the writer is.
 #[derive(Default, Debug)]
 struct BufferState {
     text: Vec<u8>,
     dropped: u64,
     closed: bool,
-    /// Everything was written after `closed`.
+    /// True if everything was written after the buffer was closed.
     written: bool,
 }
 
@@ -225,7 +226,7 @@ impl LineBuffer {
 /// Gives each event a writer that appends its line to the buffer.
 struct BufferWriter {
     lines: Arc<LineBuffer>,
-    /// Text format, which does not escape anything by itself.
+    /// True for the text format, in which control characters must be removed here.
     is_text: bool,
 }
 

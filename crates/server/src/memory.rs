@@ -9,13 +9,12 @@ use tollgate_engine::engine::memory_needed;
 use super::limiter::SMALL_BODY;
 use super::settings::Limits;
 
-/// The process itself: program, policies, tables, buffered log lines, and fragmentation of the
-/// allocator.
+/// Memory of the process itself: program, policies, tables, buffered log lines, and fragmentation of the allocator.
 const BASE_MEMORY: usize = 40 << 20;
-/// One connection: TLS session, buffers, task. Measured: 18 KiB, silent or with half a head.
+/// Memory of one connection: TLS session, buffers, task. Measured: 18 KiB, silent or with half a head.
 const CONNECTION_COST: usize = 20 << 10;
 
-/// Reading lists and watches of a cluster: texts of pages, and one object of the largest size.
+/// Memory for reading lists and watches of a cluster: texts of pages, and one object of the largest size.
 const READING_MEMORY: usize = 16 << 20;
 
 /// Number of connections for which the memory limit must suffice at least.
@@ -24,7 +23,7 @@ const MIN_CONNECTIONS: usize = 64;
 /// How the memory limit of the process is divided among its uses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct MemoryPlan {
-    /// Number of connections.
+    /// Number of connections that fit into the memory limit.
     pub(super) connections: usize,
     /// Bytes for heads, large bodies, slow bodies and unread responses.
     pub(super) common: usize,

@@ -53,10 +53,10 @@ const RESOURCES: [&str; 19] = [
 /// Status codes of requests without a decision, as label values; the last stands for all others.
 const CODES: [&str; 9] = ["400", "404", "405", "408", "413", "415", "500", "503", "other"];
 
-/// Most policies or entries that are labels of one metric.
+/// Maximum number of policies, or entries of policies, that are labels of one metric.
 const MAX_POLICIES: usize = 200;
 
-/// The outcome of a request, as a metric label.
+/// The result of a checked request, as the value of a metric label.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Outcome {
     Allowed,
@@ -134,6 +134,7 @@ impl PolicyFindings {
         policy.to_owned()
     }
 
+    /// The counter of findings of a policy at this level.
     fn counter(&self, policy: &str, level: Level) -> Counter {
         let labels = [("policy", self.label(policy)), ("level", level.name().to_owned())];
         self.counters.get_or_create_owned(&labels)
@@ -157,7 +158,7 @@ impl PolicyFindings {
 pub(super) struct Metrics {
     registry: Registry,
     requests: Family<Labels<4>, Counter>,
-    /// One cell per combination of labels, filled when first used.
+    /// Counters of requests by combination of labels, each created when first used.
     request_cells: Vec<OnceLock<Counter>>,
     durations: [Histogram; 2],
     errors: Family<Labels<1>, Counter>,

@@ -50,7 +50,7 @@ async fn readyz(request: HttpRequest, shared: web::Data<SharedState>) -> HttpRes
 struct Check {
     name: &'static str,
     ok: bool,
-    /// Something is wrong that does not affect requests.
+    /// True if something is wrong with the component that does not affect requests.
     degraded: bool,
     message: String,
 }

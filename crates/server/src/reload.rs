@@ -62,23 +62,23 @@ impl ServingConfig {
 /// The result of loading the configuration again, and the directories to watch.
 #[derive(Debug)]
 pub struct Reload {
-    /// Whether the configuration changed.
+    /// Whether the configuration changed, and the new one if it did.
     pub outcome: ReloadOutcome,
     /// Directories to watch for the next change.
     pub directories: Vec<PathBuf>,
 }
 
-/// What a reload of the files found.
+/// The result of loading policies and namespace labels again.
 #[derive(Debug)]
 pub enum ReloadOutcome {
-    /// They did not change, valid or not.
+    /// The files did not change since the last load, whether they were valid then or not.
     Unchanged,
-    /// They changed and are valid.
+    /// The files changed and are valid; this is the new configuration.
     Loaded(Box<ServingConfig>),
-    /// Something else than the files changed. It is used with the last valid files, and these are the errors of the
-    /// current ones.
+    /// Something other than the files changed, and the files are invalid. The new configuration contains the last valid
+    /// files; the texts are the errors of the current ones.
     LoadedWithLastFiles(Box<ServingConfig>, Vec<String>),
-    /// They changed and are invalid: all errors, with file, line and column.
+    /// The files changed and are invalid. Contains all errors, with file, line and column.
     Invalid(Vec<String>),
 }
 
@@ -102,11 +102,11 @@ pub(super) struct ReloadableConfig {
     reloader: Option<Mutex<Reloader>>,
     /// Applied to every engine before it is used. Locked while an engine is replaced.
     customize: Mutex<Option<EngineChange>>,
-    /// Set once, by the registration.
+    /// Functions called when an engine is replaced; set once, by the registration.
     hooks: OnceLock<ReloadHooks>,
-    /// Why the current files are not in use.
+    /// Why the current files are not in use; `None` if they are.
     error: Mutex<Option<String>>,
-    /// Valid, but the namespace labels that it needs are not known yet.
+    /// A valid configuration that waits for the namespace labels that it needs.
     waiting: Mutex<Option<Box<ServingConfig>>>,
     metrics: Arc<Metrics>,
 }

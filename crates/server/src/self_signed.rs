@@ -28,13 +28,14 @@ const DAY_SECONDS: i64 = 24 * 60 * 60;
 const CA_LIFETIME_SECONDS: i64 = 2 * 365 * DAY_SECONDS;
 /// Validity of a server certificate in seconds.
 const SERVER_LIFETIME_SECONDS: i64 = 90 * DAY_SECONDS;
-/// SecondClock for which a new CA is in the bundle before it signs anything, so that all clients trust it by then.
+/// Seconds for which a new CA is in the bundle before it signs anything, so that all clients trust it by then.
 const CA_OVERLAP_SECONDS: i64 = 7 * DAY_SECONDS;
 /// Seconds by which the validity of certificates begins earlier, because clocks differ.
 const CLOCK_SKEW: i64 = 60 * 60;
 
 /// File name of the bundle of CA certificates.
 const CA_BUNDLE_FILE: &str = "ca.crt";
+/// File name of the private keys of the CAs, in the order of the certificates in the bundle.
 const AUTHORITY_KEYS: &str = "ca.key";
 /// File name of the server's certificate.
 const CERTIFICATE_FILE: &str = "tls.crt";
@@ -53,11 +54,12 @@ pub struct SelfSignedCerts {
 /// The CAs and the server certificate in use, as PEM.
 #[derive(Clone, Default, Debug)]
 struct CertificateSet {
-    /// CAs, oldest first.
+    /// CAs of the bundle, oldest first.
     authorities: Vec<CertAndKey>,
     server: Option<CertAndKey>,
 }
 
+/// A certificate and its private key, PEM.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct CertAndKey {
     certificate: String,
@@ -81,11 +83,11 @@ impl Validity {
 /// Which CAs are kept, whether a new one is made, and which of them signs a new server certificate.
 #[derive(PartialEq, Eq, Debug)]
 struct RenewalPlan {
-    /// Which CAs are kept.
+    /// For each CA, whether it is kept.
     keep: Vec<bool>,
-    /// Whether a new CA is created.
+    /// True if a new CA is created.
     new_authority: bool,
-    /// Which of the kept CAs (a new one last) signs a new server certificate now.
+    /// Index of the CA, among the kept ones followed by a new one, that signs a new server certificate now.
     sign_with: Option<usize>,
 }
 
@@ -177,7 +179,7 @@ impl SelfSignedCerts {
         bundle::merge(&self.ca_bundle(), in_use, now)
     }
 
-    /// Certificate and key of the server, PEM.
+    /// Returns the certificate and the private key of the server, PEM.
     pub fn server_pair(&self) -> anyhow::Result<(String, String)> {
         let held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         let pair = held.server.as_ref().context("there is no server certificate")?;

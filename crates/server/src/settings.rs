@@ -18,9 +18,9 @@ pub struct Settings {
     pub listen: SocketAddr,
     /// Address of health checks and metrics, without TLS.
     pub ops_listen: SocketAddr,
-    /// The server's own certificate.
+    /// The certificate of the server: files, or self-signed.
     pub certificates: Certificates,
-    /// Versions of TLS.
+    /// Supported versions of TLS.
     pub tls_versions: TlsVersions,
     /// CA of the clients that may connect; without it, all clients may.
     pub client_ca: Option<PathBuf>,
@@ -28,15 +28,15 @@ pub struct Settings {
     pub client_names: Vec<String>,
     /// Limits on what clients may use.
     pub limits: Limits,
-    /// Worker threads.
+    /// Number of worker threads.
     pub workers: usize,
     /// Time from SIGTERM to the end of the process; requests are served meanwhile.
     pub drain: Duration,
-    /// Age at which a connection is closed.
+    /// Age at which a client connection is closed, so that clients connect to new replicas.
     pub max_connection_age: Duration,
     /// Interval of reloads without a directory event.
     pub reload_period: Duration,
-    /// The function that writes an answer.
+    /// The function that writes an AdmissionReview response; see [`RespondFn`].
     pub respond: RespondFn,
 }
 
@@ -65,9 +65,9 @@ impl Settings {
 pub enum Certificates {
     /// Files written by another process.
     Files {
-        /// PEM, the server's certificate first.
+        /// Certificate chain, PEM, with the server's certificate first.
         certificate: PathBuf,
-        /// PEM: PKCS#8, PKCS#1 or SEC1.
+        /// Private key, PEM: PKCS#8, PKCS#1 or SEC1.
         key: PathBuf,
     },
     /// Self-signed.
@@ -84,21 +84,22 @@ pub enum Certificates {
 pub struct Limits {
     /// Largest body in bytes.
     pub max_body: usize,
-    /// Requests in flight; more are rejected with 503.
+    /// Maximum number of requests in flight; more are rejected with 503.
     pub max_in_flight: usize,
-    /// Open connections; more wait to be accepted. Lowered if memory does not suffice for so many.
+    /// Maximum number of open connections. Lowered if the memory limit does not suffice for so many; a connection
+    /// beyond it displaces another.
     pub max_connections: usize,
-    /// Memory of the whole process.
+    /// Memory limit of the whole process, in bytes.
     pub max_memory: usize,
-    /// A share of it is for the cached state of a cluster.
+    /// True if a share of the memory limit is reserved for the cached state of a cluster.
     pub caches_state: bool,
-    /// For the TLS handshake, and for the head of each request from its first byte.
+    /// Time limit for the TLS handshake, and for the head of each request from its first byte.
     pub head_timeout: Duration,
-    /// For the body.
+    /// Time limit for receiving the body of a request.
     pub body_timeout: Duration,
-    /// Between two requests, and before the first.
+    /// Time that a connection may be open without a request: between two requests, and before the first.
     pub idle_timeout: Duration,
-    /// For a client to read a response.
+    /// Time limit for a client to read a response.
     pub write_timeout: Duration,
 }
 

@@ -66,7 +66,7 @@ impl AsyncWrite for Stream {
         self.socket.is_write_vectored()
     }
 
-    /// TLS flushes the socket when it has nothing left to write.
+    /// Reports that everything is written, because TLS flushes the socket only when it has nothing left to write.
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let polled = Pin::new(&mut self.socket).poll_flush(cx);
         if polled.is_ready() {

@@ -16,7 +16,8 @@ use super::connection::{Connection, Phase};
 use super::eviction;
 use super::settings::Limits;
 
-/// Room is made for this part of the connections at once, so that choosing costs little per connection.
+/// One out of this many connections is closed at once when there are too many, so that choosing them costs little per
+/// connection.
 const ROOM_PART: usize = 64;
 
 /// Maximum duration of each phase of a connection.
@@ -71,7 +72,7 @@ pub(super) fn next_progress() -> u64 {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct WorkerLimits {
     pub(super) connections: usize,
-    /// Of one address; no more than all of them.
+    /// Maximum number of connections from one address; no more than `connections`.
     pub(super) per_address: usize,
 }
 

@@ -27,9 +27,9 @@ pub(super) fn provider() -> Arc<CryptoProvider> {
 /// Supported versions of TLS.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TlsVersions {
-    /// Only 1.3, which every API server supports.
+    /// Only TLS 1.3, which every API server supports.
     Tls13,
-    /// 1.3 and 1.2, for old probes and middleboxes.
+    /// TLS 1.3 and 1.2, for old probes and middleboxes.
     Tls12AndTls13,
 }
 
@@ -161,7 +161,8 @@ impl ClientVerifier {
 }
 
 impl ClientCertVerifier for ClientVerifier {
-    /// None: they would have to outlive a reload, and a client without the right certificate fails either way.
+    /// Sends clients no list of accepted CAs: it would have to outlive a reload, and a client without the right
+    /// certificate fails either way.
     fn root_hint_subjects(&self) -> &[DistinguishedName] {
         &[]
     }

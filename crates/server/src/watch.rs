@@ -13,9 +13,9 @@ use notify::{RecommendedWatcher, RecursiveMode, Watcher as _};
 
 use super::clock;
 
-/// A swap causes several events, and a file is not written at once: reload after this long without an event …
+/// A reload starts after this long without a directory event, because one swap of a volume causes several events.
 const DEBOUNCE: Duration = Duration::from_millis(50);
-/// … and at the latest this long after the first event.
+/// Maximum time from the first directory event to the reload, even if events continue.
 const MAX_DEBOUNCE: Duration = Duration::from_millis(500);
 /// Interval at which it is checked whether a loaded configuration can be used.
 const WAITING_POLL: Duration = Duration::from_millis(50);
@@ -34,7 +34,7 @@ enum Trigger {
 pub struct ReloadTrigger(mpsc::Sender<Trigger>);
 
 impl ReloadTrigger {
-    /// Reloads because something other than a file changed.
+    /// Triggers a reload because something other than a file changed, such as a policy in the cluster.
     pub fn changed(&self) {
         let _ = self.0.send(Trigger::Changed);
     }

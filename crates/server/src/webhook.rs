@@ -31,12 +31,12 @@ use super::sweep::{self, ConnectionTimeouts, WorkerLimits};
 use super::{Settings, SharedState, clock, handler, ops};
 use tollgate_engine::engine::Endpoint;
 
-/// Connections of the port without TLS.
+/// Limits on connections of the port without TLS, for health checks and metrics.
 const OPS_ROOM: WorkerLimits = WorkerLimits { connections: 256, per_address: 64 };
 /// Number of connections per worker that may wait, beyond the limit, until the worker has closed others for them.
 const WAITING_CONNECTIONS: usize = 64;
 
-/// Connections that can be open in addition to those that the limit counts.
+/// Number of connections that all workers may have open beyond the limit, while they close others.
 pub(super) fn extra_connections(workers: usize) -> usize {
     OPS_ROOM.connections + WAITING_CONNECTIONS * (workers + 1)
 }

@@ -19,12 +19,12 @@ use crate::frame::{LivePage, PageFacts, render};
 use crate::server::Answer;
 use crate::what_if;
 
-/// Bytes for everything on a page but the map.
+/// Bytes reserved for everything on a page but the map.
 const RESERVE: usize = 1_500_000;
-/// Cards that are gone are remembered, so that pages can remove them.
+/// Maximum number of removed cards that are remembered, so that open pages can remove them.
 const MAX_GONE: usize = 10_000;
 
-/// A device by its names.
+/// Identifies a device by driver, pool and name.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DeviceName {
     pub driver: String,
@@ -39,51 +39,51 @@ impl DeviceName {
     }
 }
 
-/// What the pages show, shared by the thread that publishes and those that serve.
+/// The content of the live pages, shared by the thread that publishes reports and those that serve pages.
 #[derive(Debug)]
 pub struct Board {
     facts: PageFacts,
-    /// Replaced whole, so that nobody waits while a page is drawn.
+    /// The current content, replaced as a whole, so that nobody waits while a page is drawn.
     shown: Mutex<Arc<Shown>>,
     revision: watch::Sender<u64>,
 }
 
-/// The state of the board.
+/// The content of the live pages at one revision.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Shown {
     pub(crate) revision: u64,
     /// When the state was read from the cluster; empty if it is not known.
     pub(crate) taken: String,
-    /// Why the state may be old.
+    /// Why the state may be out of date; `None` if it is current.
     pub(crate) trouble: Option<String>,
     pub(crate) report: Arc<DevicesReport>,
-    /// The map, drawn when the report is published, so that the first page does not wait for it.
+    /// The HTML of the map, drawn when a report is published, so that the first page does not wait for it.
     map: Arc<Markup>,
-    /// The cards in the order of the map, each with the revision since when it is so.
+    /// The cards in the order of the map, each with the revision at which it last changed.
     cards: Vec<(Arc<Card>, u64)>,
-    /// The sections by their ids.
+    /// The sections of the page by their ids, each with the revision at which it last changed.
     parts: BTreeMap<&'static str, (Markup, u64)>,
-    /// The ids of cards that are gone, and since when. In the order in which they went.
+    /// The ids of removed cards, each with the revision at which it was removed, in this order.
     gone: Vec<(String, u64)>,
-    /// Of changes up to this revision not everything is remembered.
+    /// Revision up to which removed cards may be forgotten, so that an older page must be drawn anew.
     forgotten: u64,
 }
 
 impl Shown {
-    /// A section.
+    /// The HTML of the section with this id; empty if there is none.
     pub(crate) fn part(&self, id: &str) -> &Markup {
         const NOTHING: &Markup = &PreEscaped(String::new());
         self.parts.get(id).map_or(NOTHING, |(part, _)| part)
     }
 }
 
-/// Changes, as the script of the pages reads them.
+/// The changes after a revision, as JSON for the script of the live pages.
 #[derive(Serialize)]
 struct Changes<'a> {
     revision: u64,
     taken: &'a str,
     trouble: Option<&'a str>,
-    /// The page has to be drawn anew.
+    /// True if changes were forgotten, so that the page must be drawn anew.
     #[serde(rename = "isForgotten")]
     is_forgotten: bool,
     parts: BTreeMap<&'a str, &'a str>,
@@ -95,7 +95,7 @@ struct Changes<'a> {
 struct ChangedCard<'a> {
     id: &'a str,
     html: &'a str,
-    /// The card before it, if there is one.
+    /// The id of the card before this one; `None` for the first card.
     after: Option<&'a str>,
 }
 
@@ -115,7 +115,8 @@ impl Board {
         self.revision.send_replace(revision);
     }
 
-    /// Shows the report of `devices -o json` about a state. `trouble` is why that state may be old.
+    /// Shows a new report of `devices -o json`. `taken` is when its state was read, and `trouble` why that state may be
+    /// out of date.
     pub fn publish(&self, report: &str, taken: &str, trouble: Option<String>) -> serde_json::Result<()> {
         let report: DevicesReport = serde_json::from_str(report)?;
         let before = self.shown();
@@ -142,18 +143,18 @@ impl Board {
         Ok(())
     }
 
-    /// Says why the state may be old from now on.
+    /// Shows from now on that the state may be out of date, with this reason.
     pub fn set_trouble(&self, trouble: String) {
         let before = self.shown();
         self.show(Shown { revision: before.revision + 1, trouble: Some(trouble), ..Shown::clone(&before) });
     }
 
-    /// The revision of what is shown.
+    /// Watches the revision of the content, which grows with each change.
     pub fn revision(&self) -> watch::Receiver<u64> {
         self.revision.subscribe()
     }
 
-    /// A page; `None` if there is none of that path.
+    /// The page at a path; `None` if there is none.
     pub fn get(&self, path: &str) -> Option<Answer> {
         let page = [LivePage::Devices, LivePage::WhatIf].into_iter().find(|page| page.path() == path)?;
         let shown = self.shown();
@@ -164,7 +165,7 @@ impl Board {
         Some(render(page, &self.facts, &shown, &body))
     }
 
-    /// What changed after a revision.
+    /// The cards and sections that changed after a revision, as JSON.
     pub fn changes_since(&self, revision: u64) -> Answer {
         let shown = self.shown();
         let is_forgotten = revision < shown.forgotten || revision > shown.revision;
@@ -193,7 +194,7 @@ impl Board {
         Answer::json(serde_json::to_string(&changes).unwrap_or_default())
     }
 
-    /// The device of a cell of the map.
+    /// The device of the map cell with this id.
     pub fn device(&self, id: &str) -> Option<DeviceName> {
         let shown = self.shown();
         let device = find_device(&shown.report, id)?;
@@ -205,7 +206,7 @@ impl Board {
         })
     }
 
-    /// What is known about the device of a cell, and about those that share counters with it.
+    /// The panel about the device of a map cell, and about devices that share counters with it.
     pub fn details(&self, id: &str, related: &RelatedDevices) -> Option<Answer> {
         let shown = self.shown();
         let device = find_device(&shown.report, id)?;
@@ -214,7 +215,7 @@ impl Board {
 }
 
 impl Shown {
-    /// Forgets the oldest cards that are gone.
+    /// Drops the removed cards that were remembered for longest, if there are too many.
     fn forget(&mut self) {
         let too_many = self.gone.len().saturating_sub(MAX_GONE);
         if let Some((_, last)) = self.gone.drain(..too_many).next_back() {
@@ -228,7 +229,7 @@ fn find_device<'r>(report: &'r DevicesReport, id: &str) -> Option<&'r Device> {
     report.devices.iter().find(|device| device_id(device) == plain)
 }
 
-/// The sections that change with the report.
+/// The sections of the page that change with each report, with their ids.
 fn parts(report: &DevicesReport) -> [(&'static str, Markup); 5] {
     let drawn = pages::device_parts(report);
     [

@@ -4,19 +4,19 @@ use maud::{Markup, html};
 use tollgate_picture::Text;
 use tollgate_picture::map::{Device, DevicesReport, device_id};
 
-/// Devices that are named one by one.
+/// Maximum number of related devices that are named one by one.
 const MAX_NAMED: usize = 40;
 
 /// Devices that share counters with a device, by their names in its pool.
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
 pub struct RelatedDevices {
-    /// Its partitions.
+    /// Names of the partitions of the device.
     pub partitions: Vec<String>,
-    /// The devices that it is a partition of.
+    /// Names of the devices that the device is a partition of.
     pub wholes: Vec<String>,
 }
 
-/// The panel about a device.
+/// The panel with all that is known about a device.
 pub(crate) fn draw_details(
     id: &str,
     device: &Device,
@@ -77,7 +77,7 @@ fn listed(texts: impl Iterator<Item = Text>) -> Markup {
     html! { @for (index, text) in texts.enumerate() { @if index > 0 { ", " } (text) } }
 }
 
-/// Related devices, each with its states, as links to its cell.
+/// A list of related devices with their states, as links to their map cells.
 fn relation(title: &str, names: &[String], device: &Device, report: &DevicesReport) -> Markup {
     if names.is_empty() {
         return html! {};

@@ -9,18 +9,18 @@ use tollgate_picture::{SCRIPT, Text, patterns, style};
 use crate::board::Shown;
 use crate::server::Answer;
 
-/// The script of the live pages, after that of all pages.
+/// The script of the live pages, which follows that of all pages.
 const LIVE_SCRIPT: &str = include_str!("live.js");
-/// The style of the live pages, after that of all pages.
+/// The CSS of the live pages, which follows that of all pages.
 const LIVE_STYLE: &str = include_str!("live.css");
 
-/// What the pages say about where they come from. It does not change.
+/// Facts about the origin of the state that every live page shows and that do not change.
 #[derive(Clone, Default, Debug)]
 pub struct PageFacts {
-    /// `context dev (https://…)`, or the files of the dump.
+    /// Where the state comes from: `context dev (https://…)`, or the files of the dump.
     pub source: String,
     pub is_dump: bool,
-    /// The command, as a person would type it.
+    /// The command that serves the pages, as a user would type it.
     pub command: String,
     /// The version of Tollgate.
     pub version: &'static str,
@@ -28,7 +28,7 @@ pub struct PageFacts {
     pub docs: &'static str,
 }
 
-/// A live page.
+/// One of the live pages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum LivePage {
     Devices,
@@ -53,7 +53,7 @@ impl LivePage {
     }
 }
 
-/// The whole page with that body.
+/// The whole live page with this body.
 pub(crate) fn render(page: LivePage, facts: &PageFacts, shown: &Shown, body: &Markup) -> Answer {
     let style = style() + LIVE_STYLE;
     let hash = |text: &str| STANDARD.encode(Sha256::digest(text));

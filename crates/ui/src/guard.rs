@@ -11,9 +11,9 @@ use actix_web::dev::RequestHead;
 use actix_web::http::header::{CONTENT_TYPE, HOST, HeaderMap, HeaderName, ORIGIN};
 use actix_web::http::{Method, StatusCode};
 
-/// Bytes of all headers. A browser sends about one thousand.
+/// Maximum size in bytes of all headers of a request. A browser sends about one thousand.
 const MAX_HEADER_BYTES: usize = 16 << 10;
-/// Bytes of a path with its query.
+/// Maximum length in bytes of a path with its query.
 const MAX_TARGET_BYTES: usize = 4 << 10;
 
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
@@ -62,12 +62,12 @@ const WRONG_TYPE: Refusal =
 const LARGE_HEAD: Refusal =
     refusal(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, "the headers are larger than 16 KiB");
 
-/// The values of `Host` that mean this server.
+/// The accepted values of the header `Host`, which are the names of this server on loopback.
 #[derive(Clone, Debug)]
 pub(crate) struct Hosts(Vec<String>);
 
 impl Hosts {
-    /// The hosts of a server that listens on that port.
+    /// The accepted hosts of a server that listens on that port.
     pub(crate) fn of_port(port: u16) -> Hosts {
         // A browser leaves the port of the scheme out.
         let port = if port == 80 { String::new() } else { format!(":{port}") };

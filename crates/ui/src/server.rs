@@ -28,23 +28,23 @@ use crate::guard::{
 };
 use crate::session::Sessions;
 
-/// Bytes of a question.
+/// Maximum size in bytes of the body of a question.
 const MAX_BODY: usize = 1 << 20;
 
-/// How long clients may take, and how many there may be.
+/// Timeouts of clients, and limits on their number.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Limits {
-    /// For the head of a request.
+    /// Time limit for the head of a request.
     pub head: Duration,
-    /// For the body of a request.
+    /// Time limit for the body of a request.
     pub body: Duration,
-    /// How long a page waits for a change before it asks again.
+    /// Time that a page's request for changes waits before it is answered without any.
     pub poll: Duration,
-    /// For the answer to a question.
+    /// Time limit for the answer to a question.
     pub question: Duration,
-    /// Open connections; more of them wait.
+    /// Maximum number of open connections; more of them wait to be accepted.
     pub connections: usize,
-    /// Pages that wait for a change.
+    /// Maximum number of pages that wait for a change at the same time.
     pub polls: usize,
 }
 
@@ -61,31 +61,31 @@ impl Default for Limits {
     }
 }
 
-/// The policy of an answer that is no page: it loads nothing and runs nothing.
+/// Content-Security-Policy of an answer that is not a page: it loads nothing and runs nothing.
 const NO_CONTENT: &str = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/// The path that takes questions.
+/// The path to which questions are posted.
 const QUESTION_PATH: &str = "/what-if";
 
 const HTML: &str = "text/html; charset=utf-8";
 
-/// What is answered, without the headers that all answers have.
+/// The body and content type of a response, without the headers that all responses have.
 #[derive(Clone, Debug)]
 pub struct Answer {
     pub content_type: &'static str,
     pub body: Bytes,
-    /// The Content-Security-Policy of a page.
+    /// The Content-Security-Policy, if the response is a page.
     policy: Option<String>,
 }
 
 impl Answer {
-    /// A page, with what its Content-Security-Policy allows. No other site may show it in a frame.
+    /// A page with its Content-Security-Policy. No other site may show it in a frame.
     pub fn page(body: impl Into<Bytes>, policy: &str) -> Answer {
         let policy = Some(format!("{policy}; frame-ancestors 'none'"));
         Answer { content_type: HTML, body: body.into(), policy }
     }
 
-    /// A part of a page.
+    /// A fragment of HTML that a page inserts.
     pub fn html(body: impl Into<Bytes>) -> Answer {
         Answer { content_type: HTML, body: body.into(), policy: None }
     }
@@ -108,13 +108,13 @@ impl Query {
         Query(pairs.filter_map(|(name, value)| Some((decode(name)?, decode(value)?))).collect())
     }
 
-    /// The value of a parameter.
+    /// The value of a query parameter.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.0.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 }
 
-/// The content of the pages.
+/// The content that a [`LoopbackServer`] serves.
 pub trait Site: Send + Sync + 'static {
     /// The answer for a path; `None` if there is no such page.
     fn get(&self, path: &str, query: &Query) -> Option<Answer>;
@@ -122,10 +122,10 @@ pub trait Site: Send + Sync + 'static {
     /// A number that grows with every change of what the pages show.
     fn revision(&self) -> watch::Receiver<u64>;
 
-    /// What changed after that revision.
+    /// The changes of the content after that revision, as JSON.
     fn changes_since(&self, revision: u64) -> Answer;
 
-    /// Answers a question elsewhere. The sender is dropped if a newer question took its place.
+    /// Starts to answer a question on another thread. The sender is dropped if a newer question replaces it.
     fn ask(&self, question: Bytes) -> oneshot::Receiver<Answer>;
 }
 
@@ -137,7 +137,7 @@ pub struct LoopbackServer {
     sessions: Arc<Sessions>,
 }
 
-/// Makes addresses that open a session.
+/// Creates URLs that open a session in the browser.
 #[derive(Clone, Debug)]
 pub struct StartLinks {
     port: u16,
@@ -145,7 +145,7 @@ pub struct StartLinks {
 }
 
 impl StartLinks {
-    /// A new address, which opens one session.
+    /// Creates a URL, which opens one session.
     pub fn issue(&self) -> anyhow::Result<String> {
         let StartLinks { port, sessions } = self;
         Ok(format!("http://127.0.0.1:{port}/?token={}", sessions.issue_token()?))
@@ -163,7 +163,7 @@ impl LoopbackServer {
         Ok(LoopbackServer { listeners, port, sessions: Arc::new(Sessions::new(port)) })
     }
 
-    /// The maker of addresses for this server.
+    /// Returns the creator of URLs that open sessions on this server.
     pub fn start_links(&self) -> StartLinks {
         StartLinks { port: self.port, sessions: self.sessions.clone() }
     }
@@ -193,7 +193,7 @@ impl LoopbackServer {
     }
 }
 
-/// What requests share.
+/// The data that all requests share: site, sessions, accepted hosts and limits.
 struct Context {
     hosts: Hosts,
     sessions: Arc<Sessions>,
@@ -202,7 +202,7 @@ struct Context {
     limits: Limits,
 }
 
-/// Answers a request.
+/// Answers one HTTP request.
 async fn handle(request: HttpRequest, payload: Payload, context: Data<Context>) -> HttpResponse {
     context.respond(&request, payload).await.unwrap_or_else(|refusal| refuse(&request, refusal))
 }
@@ -252,7 +252,7 @@ impl Context {
         }
     }
 
-    /// Waits until something is newer than that revision, but not for long: the page asks again.
+    /// Waits until the content is newer than that revision, at most for the poll timeout. Then the page asks again.
     async fn wait_for_change(&self, since: u64) -> Result<Answer, Refusal> {
         let _permit = self.polls.try_acquire().map_err(|_error| TOO_MANY)?;
         let mut revision = self.site.revision();
@@ -270,7 +270,7 @@ const NO_ANSWER: Refusal = Refusal {
     text: "the answer takes more than two minutes; use the command line, or ask about fewer devices",
 };
 
-/// The beginning of every answer.
+/// A response with the headers that all responses have.
 fn builder(status: StatusCode) -> HttpResponseBuilder {
     const OPENER: HeaderName = HeaderName::from_static("cross-origin-opener-policy");
     const RESOURCE: HeaderName = HeaderName::from_static("cross-origin-resource-policy");

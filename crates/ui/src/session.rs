@@ -10,7 +10,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
-/// Sessions that are kept, and tokens that wait for their first use. The oldest ones end first.
+/// Maximum number of open sessions, and of tokens that wait for their first use. The oldest ones end first.
 const MAX_SECRETS: usize = 16;
 
 /// The tokens and sessions of a server.
@@ -27,7 +27,8 @@ struct Secrets {
 }
 
 impl Sessions {
-    /// No sessions yet. Cookies do not distinguish ports, so the name of the cookie does.
+    /// Creates a store without sessions. The name of the cookie contains the port, because cookies do not distinguish
+    /// ports.
     pub(crate) fn new(port: u16) -> Sessions {
         Sessions { cookie: format!("tollgate-{port}"), secrets: Mutex::default() }
     }
@@ -36,7 +37,7 @@ impl Sessions {
         self.secrets.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A new token.
+    /// Creates a token that opens one session.
     pub(crate) fn issue_token(&self) -> anyhow::Result<String> {
         let token = random_secret()?;
         add(&mut self.lock().tokens, token.clone());
@@ -76,7 +77,7 @@ fn random_secret() -> anyhow::Result<String> {
     Ok(URL_SAFE_NO_PAD.encode(bytes))
 }
 
-/// Whether two texts are the same, in a time that depends only on their lengths.
+/// True if both texts are equal. The comparison takes a time that depends only on their lengths.
 fn is_same(known: &str, guess: &str) -> bool {
     let differences = known.bytes().zip(guess.bytes()).fold(0, |found, (left, right)| found | (left ^ right));
     known.len() == guess.len() && differences == 0

@@ -6,19 +6,19 @@ use tollgate_picture::Text;
 
 use crate::server::Answer;
 
-/// A problem of a rule.
+/// A problem that the checks find in the rule of a question.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Finding {
     pub line: usize,
     pub column: usize,
-    /// The rule cannot be applied because of it.
+    /// True if the rule cannot be applied because of this problem.
     pub is_error: bool,
     pub message: String,
-    /// The rule of Tollgate that reports it, and the address of its page.
+    /// The rule of Tollgate that reports the problem, and the URL of its documentation.
     pub rule: Option<(&'static str, String)>,
 }
 
-/// The answer to a question, as the commands give it.
+/// The answer to a question about a DeviceTaintRule, made from the reports of several commands.
 #[derive(Clone, Default, Debug)]
 pub struct WhatIf {
     /// When the state was read that the answer is about; empty if it is not known.
@@ -26,7 +26,7 @@ pub struct WhatIf {
     /// The rule that was asked about, as YAML.
     pub rule: String,
     pub findings: Vec<Finding>,
-    /// Why there is no answer, or only a part of one.
+    /// Reasons why there is no answer, or only a part of one.
     pub errors: Vec<String>,
     pub notes: Vec<String>,
     /// The report of `impact -o html`, as a part of a page.
@@ -39,7 +39,7 @@ pub struct WhatIf {
     pub commands: Vec<(&'static str, String)>,
 }
 
-/// The answer as the script of the page reads it.
+/// The answer as JSON for the script of the page.
 #[derive(Serialize)]
 struct DrawnAnswer<'a> {
     html: String,
@@ -48,7 +48,7 @@ struct DrawnAnswer<'a> {
 }
 
 impl WhatIf {
-    /// Draws the answer.
+    /// The response with the answer.
     pub fn draw(&self) -> Answer {
         let drawn = DrawnAnswer { html: self.html().into_string(), rule: &self.rule, taken: &self.taken };
         Answer::json(serde_json::to_string(&drawn).unwrap_or_default())
@@ -91,7 +91,7 @@ impl WhatIf {
     }
 }
 
-/// Text of several lines: each line is shown as a text, and the breaks stay.
+/// A text of several lines whose line breaks are kept.
 struct Lines<'a>(&'a str);
 
 impl Render for Lines<'_> {
@@ -100,7 +100,7 @@ impl Render for Lines<'_> {
     }
 }
 
-/// A part of the answer that can be folded.
+/// A section of the answer that the reader can fold.
 fn part(id: &str, title: &str, drawn: &str) -> Markup {
     html! {
         @if !drawn.is_empty() {
@@ -137,7 +137,7 @@ fn findings(findings: &[Finding]) -> Markup {
     }
 }
 
-/// The page: what to ask, the answer, and the map to pick devices on.
+/// The body of the page "What if": the form for the question, the answer, and the map to pick devices on.
 pub(crate) fn body(map: &Markup) -> Markup {
     html! {
         section.ask {

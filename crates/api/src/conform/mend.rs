@@ -9,7 +9,7 @@ use tollgate_document::doc::{Value, ValueKind};
 use tollgate_document::field::{FieldPath, Path};
 use tollgate_document::finding::{Edit, Fix, NewValue};
 
-/// No fixes are proposed for objects with more members.
+/// Maximum number of members of an object for which fixes are proposed.
 const MAX_MEMBERS: usize = 64;
 /// Maximum depth at which a fitting position for a field is searched.
 const MAX_DEPTH: usize = 5;
@@ -44,7 +44,7 @@ pub(super) struct UnknownField<'d, 'p> {
     pub(super) object: Value<'d>,
     pub(super) key: &'d str,
     pub(super) value: Value<'d>,
-    /// The path of the object.
+    /// The path of the object that has the unknown field.
     pub(super) at: &'p Path<'p>,
 }
 

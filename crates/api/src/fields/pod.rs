@@ -6,7 +6,7 @@ use super::{meta_struct, partial_struct};
 use crate::profile::Availability;
 use crate::schema::{Field, StructTy, Ty, Unlisted};
 
-/// Newer releases may know more ways to name a claim.
+/// The fields of PodResourceClaim. Newer releases may define more ways to name a claim.
 pub static POD_CLAIM: StructTy = StructTy {
     // The rule about the source of a claim tells of the former `source`.
     unlisted: Unlisted::ReportedExcept(&["source"]),

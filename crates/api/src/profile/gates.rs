@@ -115,7 +115,7 @@ impl GateSet {
 /// The feature gates of a profile.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Gates {
-    /// The gates that are on.
+    /// The feature gates that are on.
     pub on: GateSet,
     /// True if the user did not specify feature gates. All are then treated as enabled, with warnings about
     /// fields that default gates would drop.
@@ -138,7 +138,7 @@ impl Gates {
 /// The feature gates that the user specified with `--feature-gates`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum GateChoice {
-    /// The gates that a server has on by default.
+    /// The feature gates that a server enables by default.
     Default,
     /// All feature gates are enabled.
     All,

@@ -25,7 +25,7 @@ impl ServedVersions {
         ServedVersions(self.0 | ServedVersions::bit(kind, version))
     }
 
-    /// True if the version is served.
+    /// True if the server serves the version of the kind.
     pub fn has(self, kind: ApiKind, version: Version) -> bool {
         self.0 & ServedVersions::bit(kind, version) != 0
     }
@@ -41,7 +41,7 @@ impl ServedVersions {
 pub struct LiveServer {
     /// The feature gates that it reports, on or off.
     pub gates: Result<Vec<(Gate, bool)>, String>,
-    /// The versions that it serves.
+    /// The versions of each kind that the server serves.
     pub served: Result<ServedVersions, String>,
 }
 

@@ -24,7 +24,7 @@ pub(super) const EARLIER_PATCHES: &[EarlierPatches] =
 /// Patch releases that behave differently from later patches of the same release, and their profile.
 #[derive(Debug)]
 pub(super) struct EarlierPatches {
-    /// The newest patch of the release.
+    /// The profile of the newest patch of the release.
     pub(super) of: &'static Profile,
     /// The number of the last patch with this profile.
     pub(super) last: u64,

@@ -10,11 +10,12 @@ use crate::types::{self, Type};
 
 /// Cost of an authorization check. Two of them are below the limit.
 const AUTHORIZER_CHECK: u64 = 350_000;
-/// The longest pattern behind a named format, as a pattern's cost. `MaxNameFormatRegexSize`
+/// Cost of matching a text with the longest pattern behind a named format, as the cost of a pattern of upstream's
+/// `MaxNameFormatRegexSize`.
 const FORMAT_PATTERN: f64 = 128.0 * PER_PATTERN_CHARACTER;
 /// Maximum length of the name of a format, as in upstream's `MaxFormatSize`.
 const MAX_FORMAT: u64 = 64;
-/// Bytes of the longest address.
+/// Number of bytes of an IP address: 4 for IPv4, 16 for IPv6.
 const ADDRESS_SIZE: Size = Size { min: 4, max: 16 };
 /// Maximum number of items that `includes` reads, upstream's `ResourceSliceMaxAttributeValuesPerDevice`.
 const MAX_ATTRIBUTE_VALUES: u64 = 48;

@@ -11,6 +11,7 @@ use super::{compare, library};
 type QualifiedValue = Result<Option<Value>, Failure>;
 
 impl Run<'_> {
+    /// The value of an attribute: of its variable or value, with all its qualifiers applied.
     pub(super) fn resolve(&mut self, id: AttributeId) -> Evaluated {
         let plan = self.plan;
         let Some(attribute) = plan.attribute(id) else { return no_such_overload() };
@@ -28,6 +29,8 @@ impl Run<'_> {
         self.qualify(value, &attribute.qualifiers)
     }
 
+    /// Applies qualifiers to a value, one after the other; ends with an empty optional where an optional one finds
+    /// nothing.
     fn qualify(&mut self, value: Value, qualifiers: &[Qualifier]) -> Evaluated {
         let (mut value, mut is_optional) = match value {
             Value::Optional(None) => return Ok(Value::NONE),
@@ -48,6 +51,7 @@ impl Run<'_> {
         Ok(if is_optional { Value::some(value) } else { value })
     }
 
+    /// Applies one qualifier to a value; an error if it selects nothing.
     fn qualify_once(&mut self, value: &Value, qualifier: &Qualifier) -> Evaluated {
         let found = match self.key(qualifier) {
             Ok(key) if qualifier.only_tests => look_up(value, &key).map(|found| Value::Bool(found.is_some())),
@@ -96,6 +100,7 @@ impl Run<'_> {
     }
 }
 
+/// The element or entry of a value with this key; `None` if it does not exist.
 fn look_up(value: &Value, key: &Value) -> QualifiedValue {
     match value {
         Value::Map(map) => map.find(key),
@@ -104,6 +109,7 @@ fn look_up(value: &Value, key: &Value) -> QualifiedValue {
     }
 }
 
+/// The server's error for a key that a list or map does not have.
 fn missing(value: &Value, key: &Value) -> Evaluated {
     let text = library::printed(key);
     match value {
@@ -112,6 +118,7 @@ fn missing(value: &Value, key: &Value) -> Evaluated {
     }
 }
 
+/// The index that a key of a list represents; an error if it is not a whole number.
 fn index(key: &Value) -> Result<i64, Failure> {
     let index = match key {
         Value::Int(index) => Some(*index),

@@ -19,6 +19,8 @@ use crate::overload::Overload;
 use crate::tree::NodeId;
 
 impl Planner<'_> {
+    /// Adds the step of a function call. The conversion of a constant is computed now, and a constant pattern is
+    /// compiled now.
     pub(super) fn plan_function(
         &mut self,
         id: NodeId,
@@ -64,7 +66,7 @@ impl Planner<'_> {
         }
     }
 
-    /// `x in [1, 2]` where all elements are plain constants.
+    /// The step for `x in [1, 2]`, if all elements of the list are plain constants.
     fn membership(&self, arg: StepId, list: StepId) -> Option<StepKind> {
         let Value::List(list) = self.constant_of(list)? else { return None };
         let items = list.items().ok()?;

@@ -158,14 +158,14 @@ impl Key {
     }
 }
 
-/// How a map looks up keys, and what it returns for missing ones.
+/// How a map looks up keys, and what indexing returns for missing ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// Numbers of different types are the same key if they are equal.
+    /// A map of the language: numbers of different types are the same key if they are equal.
     Values,
-    /// A map of the device, from names.
+    /// A map of the device whose keys are names.
     Names,
-    /// `device.attributes` and `device.capacity`: every key exists, and most have an empty map.
+    /// `device.attributes` or `device.capacity`: every domain exists as a key, and most have an empty map.
     Domains,
 }
 
@@ -211,7 +211,7 @@ impl Map {
         self.read(BTreeMap::len)
     }
 
-    /// The value of an existing key.
+    /// The value of an entry with this key; `None` if there is no such entry.
     pub(super) fn own_value(&self, key: &Value) -> Result<Option<Value>, Failure> {
         if self.len() == 0 || (self.kind != Kind::Values && key.as_str().is_none()) {
             return Ok(None);
@@ -220,7 +220,7 @@ impl Map {
         Ok(found(&Key::of(key)?).or_else(|| equal_numbers(key).iter().find_map(found)))
     }
 
-    /// The value that indexing the map returns.
+    /// The value that indexing the map with this key returns, which may be a default; `None` if it is an error.
     pub(super) fn find(&self, key: &Value) -> Result<Option<Value>, Failure> {
         let own = self.own_value(key)?;
         let is_found = own.is_some() || self.kind != Kind::Domains;

@@ -45,6 +45,7 @@ pub(super) fn is_equal(left: &Value, right: &Value, work: &ComparisonBudget) -> 
     }
 }
 
+/// Implements `==` for values that are not null.
 fn equal_non_null(left: &Value, right: &Value, work: &ComparisonBudget) -> Result<bool, Failure> {
     work.spend()?;
     Ok(match (left, right) {
@@ -167,11 +168,13 @@ fn order_of_numbers(left: &Value, right: &Value) -> Option<Ordering> {
     })
 }
 
+/// The double as an integer, if that loses nothing.
 #[expect(clippy::float_cmp, reason = "whether the conversion loses anything")]
 pub(super) fn lossless_int(value: f64) -> Option<i64> {
     int_of_double(value).filter(|int| double_of_int(*int) == value)
 }
 
+/// The double as an unsigned integer, if that loses nothing.
 #[expect(clippy::float_cmp, reason = "whether the conversion loses anything")]
 pub(super) fn lossless_uint(value: f64) -> Option<u64> {
     uint_of_double(value).filter(|int| double_of_uint(*int) == value)

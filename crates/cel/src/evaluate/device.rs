@@ -12,7 +12,7 @@ use super::library::quantity::SharedQuantity;
 use super::library::semver::Semver;
 use super::value::Value;
 
-/// The value of an attribute.
+/// The value of a device attribute, with one of the eight types that the API allows.
 #[derive(Clone, Copy, Debug)]
 pub enum AttributeValue<'a> {
     /// An attribute of type `int`.

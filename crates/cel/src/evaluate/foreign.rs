@@ -17,7 +17,7 @@ use crate::{POLICY, functions};
 #[derive(Clone, Debug)]
 pub struct LibraryValue(Value);
 
-/// A value of a type that every interpreter has.
+/// A value of a type that every CEL interpreter has: a boolean, an integer, a double or a string.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum PlainValue<'v> {
     Bool(bool),
@@ -29,9 +29,9 @@ pub enum PlainValue<'v> {
 /// The reason why a call of a library function has no result.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum CallError {
-    /// The function does not take arguments of these types.
+    /// The function has no overload for arguments of these types.
     NoSuchOverload,
-    /// The function does not take these arguments, for this reason.
+    /// The function failed for these arguments, for this reason.
     Failed(String),
 }
 

@@ -107,13 +107,13 @@ pub(super) fn call(guard: &Guard, name: &str, args: &[Value], context: &Context<
     apply(name, args, context)
 }
 
-/// True if the overload accepts these arguments.
+/// True if the overload accepts arguments of these types and this number.
 pub(super) fn takes(overload: &Overload, args: &[Value]) -> bool {
     overload.params.len() == args.len()
         && overload.params.iter().zip(args).all(|(param, arg)| is_of(arg, param))
 }
 
-/// True if the value matches the declared type. Of a list or map, only the first entry is checked.
+/// True if the value has the declared type. Of a list or map, only the first entry is checked.
 fn is_of(value: &Value, declared: &Decl) -> bool {
     match (declared, value) {
         (Decl::Dyn | Decl::A | Decl::B, _)
@@ -136,7 +136,7 @@ fn is_of(value: &Value, declared: &Decl) -> bool {
     }
 }
 
-/// Formats a value like Go's `%v`.
+/// The value as Go's `%v` prints it.
 pub(super) fn printed(value: &Value) -> String {
     match value {
         Value::Null => "null".to_owned(),

@@ -8,6 +8,7 @@ use super::plan::{Plan, StepId};
 use super::value::{Failure, Value, cost_limit_exceeded};
 use crate::tree::NodeId;
 
+/// The cost of an evaluation so far, and the values that cel-go's cost tracker remembers.
 pub(super) struct Meter {
     cost: u64,
     limit: u64,
@@ -16,6 +17,7 @@ pub(super) struct Meter {
     places: Vec<Vec<usize>>,
 }
 
+/// The value of a step on the tracker's stack, with the expression that it belongs to.
 struct RememberedValue {
     id: NodeId,
     /// The value; `None` for an error.
@@ -31,7 +33,7 @@ impl Meter {
         self.cost = self.cost.wrapping_add(cost);
     }
 
-    /// Fails if a call costs more than the remaining budget.
+    /// Fails if a call that costs this much would exceed the remaining budget.
     pub(super) fn afford(&self, cost: u64) -> Result<(), Failure> {
         if self.cost.saturating_add(cost) > self.limit { Err(cost_limit_exceeded()) } else { Ok(()) }
     }

@@ -32,7 +32,7 @@ pub(super) struct Step {
 pub(super) enum StepKind {
     Constant(Value),
     Attribute(AttributeId),
-    /// `has(…)`; the attribute's last qualifier only tests.
+    /// The step of `has(…)`. The last qualifier of the attribute only tests whether the value exists.
     Presence(AttributeId),
     And(Vec<StepId>),
     Or(Vec<StepId>),
@@ -41,12 +41,12 @@ pub(super) enum StepKind {
         is_negated: bool,
     },
     Call(Box<Call>),
-    /// `in` a list of constants.
+    /// The step of `in` with a list of constants.
     Member {
         arg: StepId,
         set: BTreeSet<Key>,
     },
-    /// `x.or(y)`, or `x.orValue(y)`.
+    /// The step of `x.or(y)` or `x.orValue(y)`.
     OptionalOr {
         left: StepId,
         right: StepId,
@@ -70,7 +70,7 @@ pub(super) struct Call {
     /// True if the arguments after a failed argument are not evaluated.
     pub(super) stops_early: bool,
     pub(super) guard: Guard,
-    /// A constant pattern, compiled beforehand.
+    /// The compiled pattern, if the pattern argument is a constant.
     pub(super) pattern: Option<regex::Regex>,
 }
 

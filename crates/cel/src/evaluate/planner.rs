@@ -37,6 +37,7 @@ const TYPE_NAMES: [&str; 17] = [
     crate::types::CIDR,
 ];
 
+/// Makes the plan of a checked expression.
 pub(super) fn plan(tree: &Tree, checked: &Checked, behaviour: &Behaviour) -> Plan {
     let planned = vec![None; tree.len()];
     let mut planner = Planner { tree, checked, behaviour, plan: Plan::default(), planned };

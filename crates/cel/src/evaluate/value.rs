@@ -29,7 +29,7 @@ pub(super) enum Value {
     /// A duration in nanoseconds.
     Duration(i64),
     Timestamp(Moment),
-    /// A type, by its name at run time.
+    /// A type as a value, by its name at run time.
     Type(&'static str),
     List(List),
     Map(Arc<Map>),

@@ -37,7 +37,7 @@ pub(super) fn validate(
 /// An error message, and the argument it is about; `None` if it is about the format string.
 type Complaint = (Option<NodeId>, String);
 
-/// Checks the clauses of a format string against its arguments.
+/// The arguments of a call of `format`, against which the clauses of its format string are checked.
 struct Clauses<'t> {
     tree: &'t Tree,
     checked: &'t Checked,

@@ -15,7 +15,7 @@ pub(super) struct Node {
     height: u32,
     size: u64,
     copies: u64,
-    /// For a literal character, whether it matches in either case; `None` for other nodes.
+    /// For a literal character, whether it matches in either case; `None` for other parts of a pattern.
     literal: Option<bool>,
     /// True if the part matches exactly one character. Alternatives of such parts form one class.
     is_character: bool,
@@ -32,7 +32,7 @@ impl Node {
         Node { is_character: true, ..Node::leaf() }
     }
 
-    /// A literal character, which matches in either case if `folds` is true.
+    /// A literal character. It matches in either case if `folds` is true.
     pub(super) fn literal(folds: bool) -> Node {
         Node { literal: Some(folds), ..Node::class() }
     }

@@ -110,7 +110,7 @@ pub(super) struct MapEntry {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct MessageField {
     pub(super) name: Field,
-    /// Written `?name: value`.
+    /// True if the field is written `?name: value`.
     pub(super) optional: bool,
     pub(super) colon: usize,
     pub(super) value: NodeIndex,

@@ -13,7 +13,7 @@ use crate::client::without_user;
 #[derive(Debug)]
 pub(super) struct ServerUrl {
     pub(super) url: Uri,
-    /// It was written without a scheme.
+    /// True if the URL was written without a scheme, so that http is assumed.
     pub(super) is_assumed_http: bool,
 }
 

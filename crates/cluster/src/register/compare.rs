@@ -11,7 +11,7 @@ use base64::engine::general_purpose::STANDARD;
 
 use tollgate_document::doc::{Value, ValueKind};
 
-/// Suffix of the names of all Tollgate entries.
+/// Suffix by which entries of Tollgate in a webhook configuration are recognized.
 const SUFFIX: &str = ".tollgate.dev";
 
 /// The object that owns the webhook configurations, so that they are garbage-collected with it.
@@ -29,7 +29,7 @@ pub(super) enum Narrowing {
 }
 
 impl Narrowing {
-    /// True if a stored entry fails closed, and the desired one does not and must not replace that.
+    /// True if the stored entry fails closed and the desired one fails open, and the registration must not be narrowed.
     fn keeps_closed(self, stored: Value<'_>, desired: Value<'_>) -> bool {
         let fails_closed = |webhook: Value<'_>| webhook.get("failurePolicy").str() == "Fail";
         self == Narrowing::Forbidden && fails_closed(stored) && !fails_closed(desired)

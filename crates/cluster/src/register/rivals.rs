@@ -15,14 +15,14 @@ use tollgate_document::doc::Value;
 const MIN_PERIOD: Duration = Duration::from_millis(500);
 /// Maximum delay between two reverts of a change that another server made.
 const MAX_PERIOD: Duration = Duration::from_secs(30);
-/// After this long without a revert, delays start again.
+/// Time without a revert after which the delay between reverts starts again at its minimum.
 const CALM_PERIOD: Duration = Duration::from_mins(5);
 
 /// When changes of one webhook configuration by others were reverted, which delays further reverts.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Reverts {
     last: Option<Instant>,
-    /// After the last one.
+    /// Minimum time from the last revert to the next one.
     period: Duration,
 }
 

@@ -15,7 +15,7 @@ use crate::watch_health::WatchHealth;
 use crate::watch_lines::WatchLines;
 use tollgate_document::doc::{Keep, Value};
 
-/// Keeps the keys of the objects.
+/// A sink that stores only the namespaces and names of objects.
 #[derive(Default)]
 struct KeySink(Mutex<BTreeSet<(String, String)>>);
 
@@ -39,7 +39,7 @@ impl ObjectSink for KeySink {
 static RUNTIME: LazyLock<Runtime> =
     LazyLock::new(|| Builder::new_current_thread().enable_all().build().expect("a runtime"));
 
-/// A client that is never used: the stream is given.
+/// A client that sends nothing, because the stream of the watch comes from the fuzzer.
 static CLIENT: LazyLock<ApiClient> = LazyLock::new(|| {
     let file = std::env::temp_dir().join(format!("tollgate-fuzz-{}.kubeconfig", std::process::id()));
     let kubeconfig = "clusters: [{name: a, cluster: {server: 'http://127.0.0.1:1'}}]\ncontexts: [{name: a, context: {cluster: a, user: a}}]\ncurrent-context: a\n";
@@ -52,7 +52,7 @@ static CLIENT: LazyLock<ApiClient> = LazyLock::new(|| {
     client
 });
 
-/// Reads a stream to its end.
+/// Fuzz target: reads the stream of a watch to its end.
 pub(crate) fn read_stream(stream: &[u8]) {
     let (keys, _) = read_from("1", stream);
     let (stored, lines) = (keys.len(), stream.split(|byte| *byte == b'\n').count());

@@ -87,7 +87,7 @@ impl New {
 /// A change to a document: adds or replaces a value.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Change {
-    /// A member added to the object at that node.
+    /// Adds a member to an object.
     Add {
         /// The object's [`Value::index`].
         object: u32,
@@ -95,14 +95,14 @@ pub enum Change {
         key: &'static str,
         value: New,
     },
-    /// An item put after the last one of the list at that node.
+    /// Adds an item after the last one of a list.
     Append {
         /// The list's [`Value::index`].
         list: u32,
         /// The item to add.
         value: New,
     },
-    /// The value at that node replaced.
+    /// Replaces a value.
     Replace {
         /// The value's [`Value::index`].
         node: u32,

@@ -18,7 +18,7 @@ pub struct SyntaxError {
     pub at: usize,
     /// Go's error message.
     pub detail: String,
-    /// The text may be JSON, but has more keys and values than are read.
+    /// True if the text may be JSON, but has more keys and values than are read.
     pub is_too_dense: bool,
 }
 
@@ -79,7 +79,7 @@ pub(super) struct Reader<'a> {
     at: usize,
     /// The largest number of nodes that may be written.
     most: usize,
-    /// Number of containers that were open before the value being read. They are not closed with it.
+    /// Number of containers that were open before the value that is read, and that are not closed with it.
     base: usize,
     /// The node that the next value is compared with; [`repeat_template::NONE`] if there is none.
     template: u32,

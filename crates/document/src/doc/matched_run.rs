@@ -11,9 +11,9 @@ use super::{Builder, Node, ValueKind};
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RunStart {
     pub(super) first: StartNode,
-    /// Byte offset of the position.
+    /// Byte offset of the start of the run in the template's text.
     pub(super) from: u32,
-    /// Offset after the last byte that may be compared.
+    /// Offset after the last byte of the template's text that may be compared.
     pub(super) reach: u32,
 }
 

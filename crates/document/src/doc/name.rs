@@ -15,7 +15,7 @@
 pub struct Name {
     /// The field name.
     pub text: &'static str,
-    /// Number of the name for fast comparison; 0 if it has none.
+    /// Number by which the name is compared quickly with keys; 0 if the name is not in the table.
     pub(super) number: u8,
 }
 

@@ -7,13 +7,13 @@ use super::{Span, ValueKind};
 /// Where the text of a node is: in the source, in the document, or a constant.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Text {
-    /// The bytes of the span.
+    /// The text is all bytes of the span.
     Span,
-    /// The bytes between the quotes at both ends of the span.
+    /// The text is the span without the quotes at both ends.
     Inside,
-    /// In the document's own buffer, because it differs from the source (escapes, YAML folding).
+    /// The text is in the document's own buffer, because it differs from the source (escapes, YAML folding).
     Owned,
-    /// A text that readers insert.
+    /// The text is a constant that a reader inserts.
     Word(Word),
 }
 

@@ -8,7 +8,7 @@ use super::{Doc, Name, Value};
 #[derive(Clone, Copy, Debug)]
 pub struct Key<'d> {
     value: Value<'d>,
-    /// The number of its [`Name`]; 0 if it was not recognised.
+    /// The number of the key's [`Name`]; 0 if the key is not in the table of known names.
     number: u8,
 }
 
@@ -18,13 +18,14 @@ impl<'d> Key<'d> {
         Key { value, number }
     }
 
-    /// The number of its [`Name`]; `None` if it was not recognised, in which case its text decides.
+    /// The number of the key's [`Name`]; `None` if the key is not in the table of known names, so that its text must be
+    /// compared.
     #[inline]
     pub fn number(self) -> Option<usize> {
         (self.number != 0).then_some(usize::from(self.number))
     }
 
-    /// True if it has that name.
+    /// True if the key has that name.
     #[inline]
     pub fn is(self, name: Name) -> bool {
         if self.number == 0 { self.value.text_is(name.text) } else { self.number == name.number }

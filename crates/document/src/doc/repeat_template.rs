@@ -20,12 +20,12 @@ pub(super) struct RepeatTemplate {
     pub(super) of: u32,
     /// The next item, or the key of the next member, of the template.
     pub(super) next: u32,
-    /// Index after its last node.
+    /// Index after the last node of the template.
     pub(super) end: u32,
     /// Offset up to which texts may be compared: the end of this template, or of an enclosing one that still
     /// matches.
     reach: u32,
-    /// In a list, the index of the previous item.
+    /// In a list, the node of the previous item.
     before: u32,
 }
 

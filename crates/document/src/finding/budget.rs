@@ -70,7 +70,7 @@ impl FindingBudget {
         FindingBudget { text, bytes: usize::MAX, findings: usize::MAX }
     }
 
-    /// True if no text is shortened.
+    /// True if the budget shortens no text.
     pub fn is_exact(&self) -> bool {
         self.text == usize::MAX
     }
@@ -122,7 +122,7 @@ impl Finding {
         }
     }
 
-    /// Cuts each text that is longer than `limit` bytes.
+    /// Shortens each text of the finding that is longer than `limit` bytes.
     fn shorten(&mut self, limit: usize) {
         if let BadValue::Str(text) | BadValue::Json(text) = &mut self.value
             && let Some(shorter) = shortened(text, limit)
@@ -137,7 +137,7 @@ impl Finding {
         }
     }
 
-    /// About how many bytes the finding takes in a response.
+    /// Approximate number of bytes that the finding takes in a response.
     fn text_bytes(&self) -> usize {
         let value = match &self.value {
             BadValue::Str(text) | BadValue::Json(text) => text.len(),

@@ -44,7 +44,7 @@ pub enum Edit {
     Set {
         /// Path of the value.
         at: FieldPath,
-        /// The new value.
+        /// The value to set.
         value: NewValue,
     },
     /// Renames a key.
@@ -79,14 +79,14 @@ pub enum Edit {
     },
     /// Replaces an object by its members: the opposite of `Nest`.
     Unnest {
-        /// The object that goes away.
+        /// Path of the object that its members replace.
         at: FieldPath,
     },
     /// Moves a member into another object.
     Move {
         /// Path of the member.
         at: FieldPath,
-        /// The object that gets it.
+        /// Path of the object that gets the member.
         into: FieldPath,
     },
     /// Replaces a scalar with an object that has it as its only member.

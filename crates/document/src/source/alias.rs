@@ -18,7 +18,7 @@ pub(super) struct Anchors<'a> {
     /// For each anchor, the position of its value on the kept tape and the number of its nodes.
     positions: HashMap<usize, (usize, usize)>,
     values: Option<Builder<'a>>,
-    /// Nodes read so far, and how many of them came from aliases.
+    /// Number of nodes read so far, including those that aliases expand to.
     read: usize,
     expanded: usize,
 }

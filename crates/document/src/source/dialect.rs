@@ -15,7 +15,7 @@ use crate::doc::Span;
 /// rejects. `end` is the position that it has reached.
 pub(super) struct DialectChecker<'a> {
     source: &'a str,
-    /// End of the last token.
+    /// Byte offset after the last token that was checked.
     end: usize,
     /// The next of the characters that kubectl reads differently from the parser: see [`next_unusual`].
     unusual: Option<usize>,

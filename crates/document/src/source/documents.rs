@@ -38,7 +38,7 @@ pub struct Document<'a> {
 }
 
 impl Document<'_> {
-    /// The position of a field, or of its key if `on_key` is set. For a missing field, the position of the
+    /// The position of a field in the file, or of its key if `on_key` is set. For a missing field, the position of the
     /// nearest existing parent. `lines` covers the whole file.
     pub fn locate(&self, lines: &Lines<'_>, path: &FieldPath, on_key: bool) -> SourceLocation {
         let span = self.locator.find(&self.doc, path, on_key);

@@ -126,7 +126,7 @@ struct Editor<'d> {
     doc: &'d Doc<'d>,
     source: &'d str,
     document: &'d Document<'d>,
-    /// The lines of the whole file.
+    /// The lines of the whole file, for converting offsets to positions.
     lines: &'d Lines<'d>,
 }
 
@@ -183,7 +183,7 @@ impl<'d> Editor<'d> {
         Some(target)
     }
 
-    /// The bytes of a value in the document's text.
+    /// The bytes of a value in the text of the document.
     fn bytes(value: Value<'_>) -> Range<usize> {
         value.span().start as usize..value.span().end as usize
     }

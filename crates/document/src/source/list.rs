@@ -130,7 +130,7 @@ pub struct Objects<'d> {
 struct PendingList<'d> {
     value: Value<'d>,
     indexes: Vec<usize>,
-    /// The apiVersion and kind of the list, for an item that has neither.
+    /// The apiVersion and kind of the list that the object is in, which it gets if it has neither.
     inherit: Option<(&'d str, &'d str)>,
 }
 

@@ -19,7 +19,7 @@ pub(super) enum ScalarValue {
     Float(f64),
     /// A string with the text as its value.
     Text,
-    /// Binary data, encoded as base64 in the text.
+    /// Binary data (`!!binary`), whose text is base64.
     Binary,
 }
 

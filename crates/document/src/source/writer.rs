@@ -26,9 +26,9 @@ struct Frame {
     anchor: usize,
     kind: ValueKind,
     style: StructureStyle,
-    /// In an object: true if the next value is a key.
+    /// True in an object if the next value is a key.
     at_key: bool,
-    /// In an object: the nodes of its merge keys.
+    /// The nodes of the merge keys of an object.
     merges: Vec<usize>,
 }
 
@@ -40,7 +40,7 @@ pub(super) struct Writer<'a, 'p> {
     out: Builder<'a>,
     frames: Vec<Frame>,
     anchors: Anchors<'a>,
-    /// End of the last thing written: where a block container ends.
+    /// Byte offset after the last value that was written, which is where a block container ends.
     end: u32,
 }
 

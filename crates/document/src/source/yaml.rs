@@ -25,7 +25,7 @@ const MAX_NESTING: usize = 1_000;
 pub(super) struct Reader<'a> {
     part: YamlPart<'a>,
     documents: DocumentSource<'a>,
-    /// Documents read so far.
+    /// Number of documents read so far from this text.
     count: usize,
     /// Remaining number of bytes that may be parsed again.
     pub(super) budget: usize,

@@ -9,7 +9,7 @@ use tollgate_allocator::Candidate;
 use tollgate_api::view::Class;
 use tollgate_cel::evaluate::{Behaviour, Device, Program};
 
-/// A DeviceClass of the report.
+/// A DeviceClass as the device report lists it.
 #[derive(Clone, Debug)]
 pub struct ReportedClass<'d> {
     pub name: &'d str,
@@ -63,6 +63,7 @@ pub(super) fn classes_of(
     (matching, failed)
 }
 
+/// True if all selectors match the device. The error is that of the first selector that fails.
 fn matches(selectors: &[Program], device: Option<&Device>) -> Result<bool, String> {
     for selector in selectors {
         let device = device.ok_or_else(|| MALFORMED_DEVICE.to_owned())?;

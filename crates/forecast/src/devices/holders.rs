@@ -96,14 +96,15 @@ impl<'d> Holders<'d> {
     }
 }
 
-/// A consumer in `status.reservedFor` of a claim: a pod or something else.
+/// A consumer of a claim, from `status.reservedFor`: a pod, or a group such as a PodGroup.
 #[derive(Clone, Copy, Debug)]
 pub struct ClaimUser<'d> {
     /// The resource in `status.reservedFor`, such as `pods` or `podgroups`.
     pub resource: &'d str,
     /// The name in `status.reservedFor`.
     pub name: &'d str,
-    /// The pod, or one of the pods of the group that use the claim; `None` if the state does not contain it.
+    /// The consumer if it is a pod, or one of the pods of the group that use the claim; `None` if the state contains no
+    /// such pod.
     pub pod: Option<StoredObject<'d>>,
 }
 
@@ -129,7 +130,7 @@ pub fn claim_users<'d>(state: &State<'d>, claim: StoredObject<'d>) -> Vec<ClaimU
     users
 }
 
-/// The node of a pod that has reserved the claim, or the only node of its allocation.
+/// The node on which the claim is used: that of a pod that has reserved it, or the only node of its allocation.
 fn node_of<'d>(state: &State<'d>, claim: StoredObject<'d>) -> Option<&'d str> {
     let status = Claim(claim.value).status();
     let pods = status.reserved_for().iter().filter(|consumer| consumer.resource() == "pods");

@@ -92,7 +92,8 @@ impl<'d> AffinityTerm<'d> {
         }
     }
 
-    /// Like [`AffinityTerm::matches`], for a term of the pod that is being scheduled.
+    /// True if a term of the pod that is being scheduled selects the existing pods of a class. Differs from
+    /// [`AffinityTerm::matches`] in one release.
     // upstream v1.36 mergeAffinityTermNamespacesIfNotEmpty, which changes a copy
     fn matches_existing(&self, catalog: &Catalog<'d>, class: &PodClass<'d>) -> bool {
         let applies_everywhere = catalog.semantics().namespace_selector_sees_no_labels
@@ -100,6 +101,7 @@ impl<'d> AffinityTerm<'d> {
         self.matches(catalog, class) || (applies_everywhere && self.selector.matches(&class.labels))
     }
 
+    /// True if the term selects the pods of a class.
     // upstream v1.37 AffinityTerm.Matches
     fn matches(&self, catalog: &Catalog<'d>, class: &PodClass<'d>) -> bool {
         let in_namespace = || {

@@ -78,7 +78,7 @@ impl<'a, 'c, 'd> Cycle<'a, 'c, 'd> {
         self.occupancy.nodes().get(node).node
     }
 
-    /// Number of nodes to check.
+    /// Number of nodes that this attempt may check.
     pub fn candidate_count(&self) -> usize {
         match &self.fit.candidates {
             Candidates::Named(nodes, _) => nodes.len(),
@@ -100,7 +100,7 @@ impl<'a, 'c, 'd> Cycle<'a, 'c, 'd> {
         })
     }
 
-    /// The scheduler's message for the nodes that are not checked, and their number.
+    /// The scheduler's message for the nodes that this attempt does not check, and their number.
     pub fn excluded(&self) -> Option<(String, usize)> {
         match &self.fit.candidates {
             Candidates::Named(nodes, plugin) => {
@@ -137,6 +137,7 @@ impl<'a, 'c, 'd> Cycle<'a, 'c, 'd> {
         self.delegated.has(resource) && self.occupancy.nodes().allocatable_amount(node, resource) <= 0
     }
 
+    /// Checks that the node has the cpu, memory, storage and other resources that the pod requests.
     // upstream v1.37 fitsRequest
     fn check_resources(&self, node: NodeIndex) -> Result<(), Rejection> {
         let used = self.occupancy.usage(node);
@@ -190,6 +191,7 @@ impl MissingResources {
         self.exceeds_node |= !resolvable;
     }
 
+    /// The rejection of the node if it lacks any resource.
     fn verdict(self) -> Result<(), Rejection> {
         let Some(first) = self.first else { return Ok(()) };
         let reasons = if self.more.is_empty() {

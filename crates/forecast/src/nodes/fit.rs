@@ -81,7 +81,7 @@ impl<'c, 'd> Fits<'c, 'd> {
     }
 }
 
-/// Results, as bits, of the filters that do not depend on other pods, for one node.
+/// One bit for each filter that does not depend on other pods: set if the node passes the filter for a kind of pod.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Flags(u8);
 
@@ -134,9 +134,10 @@ fn matches_affinity(info: &NodeInfo<'_>, pod: &PodNeeds<'_>) -> bool {
 #[derive(Debug)]
 pub(super) enum Candidates {
     All,
-    /// Only these nodes, because the pod or its required node affinity names them.
+    /// Only these nodes, because the pod or its required node affinity names them. The text is the scheduler's message
+    /// for the others.
     Named(Vec<NodeIndex>, &'static str),
-    /// No node can match.
+    /// No node can match; with the scheduler's message.
     Rejected(&'static str),
 }
 

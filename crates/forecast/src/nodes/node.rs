@@ -24,7 +24,7 @@ impl NodeIndex {
 /// A node with its capacity, taints and images.
 #[derive(Clone, Debug)]
 pub struct NodeInfo<'d> {
-    /// Name and labels.
+    /// Name and labels of the node.
     pub node: Node<'d>,
     pub taints: Vec<Taint<'d>>,
     /// `spec.unschedulable`: the node is cordoned.
@@ -156,7 +156,7 @@ impl<'d> Nodes<'d> {
         (0..).map(NodeIndex).zip(&self.infos)
     }
 
-    /// Index of an amount in the resource tables; `None` if no node offers the resource.
+    /// Index of the amount of a resource on a node in the resource tables; `None` if no node offers the resource.
     pub(super) fn scalar_cell(&self, node: NodeIndex, resource: ResourceId) -> Option<usize> {
         let column = (*self.columns.get(resource.0 as usize)?)?;
         Some(node.get() * self.column_count + column)
@@ -193,6 +193,7 @@ pub(super) struct Domains {
 }
 
 impl Domains {
+    /// Index of the topology domain of a node; `None` if the node does not have the label.
     pub(super) fn of(&self, node: NodeIndex) -> Option<usize> {
         self.of_node[node.get()].map(|domain| domain as usize)
     }

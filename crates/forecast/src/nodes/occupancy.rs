@@ -128,6 +128,7 @@ impl<'c, 'd> Occupancy<'c, 'd> {
         true
     }
 
+    /// Adds the pod to the usage of its node, or subtracts it if `sign` is -1.
     fn count_pod(&mut self, node: NodeIndex, pod: PodId, sign: i64) {
         let needs = self.catalog.pod(pod);
         let usage = &mut self.usage[node.get()];

@@ -91,7 +91,7 @@ pub struct PodNeeds<'d> {
     pub(super) class: ClassId,
     pub(super) kind: KindId,
     pub(super) shape: ShapeId,
-    /// Requested resources.
+    /// Resources that the pod requests, which filters compare with the free resources of a node.
     pub requests: Requests,
     /// Resources that the pod uses on the node it is bound to.
     pub taken: Requests,
@@ -111,7 +111,7 @@ pub struct PodNeeds<'d> {
     pub(super) spread: Vec<SpreadConstraint<'d>>,
     /// True if the constraints are the scheduler's defaults for pods without constraints.
     pub(super) has_default_spread: bool,
-    /// `None` if it depends on an unknown PriorityClass.
+    /// Priority of the pod; `None` if it depends on an unknown PriorityClass.
     pub priority: Option<i64>,
     /// False for `preemptionPolicy: Never`.
     pub preempts: bool,
@@ -240,6 +240,7 @@ fn host_ports(spec: Value<'_>) -> Vec<HostPort<'_>> {
     ports.filter(|port| port.port > 0).collect()
 }
 
+/// The text, or `default` if it is empty.
 fn or_default<'d>(text: &'d str, default: &'d str) -> &'d str {
     if text.is_empty() { default } else { text }
 }

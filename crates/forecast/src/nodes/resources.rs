@@ -93,6 +93,7 @@ fn is_scalar(name: &str) -> bool {
     name.contains('/') || name.starts_with("hugepages-") || name.starts_with("attachable-volumes-")
 }
 
+/// Converts an amount to 64 bits, limited to the range of `i64`.
 fn clamp(amount: i128) -> i64 {
     i64::try_from(amount).unwrap_or(if amount < 0 { i64::MIN } else { i64::MAX })
 }
@@ -187,11 +188,11 @@ fn requests_or_limits(resources: Value<'_>) -> Amounts<'_> {
 /// The field from which the requests of a container are read.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum RequestSource {
-    /// `resources` in the spec.
+    /// `resources` of the container in the spec.
     Spec,
-    /// `allocatedResources` in the status, as admitted by the kubelet.
+    /// `allocatedResources` of the container in the status, as admitted by the kubelet.
     Allocated,
-    /// `resources` in the status, with which the container runs.
+    /// `resources` of the container in the status, with which it runs.
     Actual,
 }
 
@@ -278,7 +279,8 @@ fn is_pod_level(name: &str) -> bool {
     matches!(name, "cpu" | "memory") || name.starts_with("hugepages-")
 }
 
-/// The sum over all containers, or the pod-level requests, plus the overhead.
+/// The requests of a pod, read from `source`: the sum over all containers, or the pod-level requests, plus the
+/// overhead.
 fn sum<'d>(
     spec: Value<'d>,
     status: Value<'d>,

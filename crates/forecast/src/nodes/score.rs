@@ -120,6 +120,7 @@ fn balanced(offered: [i64; 2], used: [i64; 2], requested: [i64; 2]) -> i64 {
     clippy::cast_possible_truncation,
     reason = "upstream computes with floating-point numbers, and cuts off the fraction"
 )]
+/// How evenly cpu and memory are used, as a score.
 fn evenness(offered: [i64; 2], used: [i64; 2]) -> i64 {
     let [cpu, memory] = [0, 1].map(|kind| {
         let (offered, used) = (offered[kind], used[kind]);

@@ -4,7 +4,7 @@ use super::catalog::Catalog;
 use super::pod::PodSource;
 use tollgate_document::doc::Value;
 
-/// Volume types that no scheduler filter checks.
+/// Volume types that do not affect scheduling, because no scheduler filter checks them.
 const HARMLESS_VOLUMES: [&str; 10] = [
     "configMap",
     "downwardAPI",

@@ -21,7 +21,7 @@ struct FailedJob<'d> {
     reason: &'static str,
 }
 
-/// The action of a JobSet when a Job fails.
+/// What a JobSet does when one of its Jobs fails.
 enum Action<'d> {
     RestartAll,
     RestartJob,

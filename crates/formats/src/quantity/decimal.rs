@@ -23,7 +23,7 @@ pub(super) struct View<'a> {
     pub(super) exponent: i64,
 }
 
-/// Capacity for the digits of any `u64`.
+/// Buffer for the digits of any `u64`.
 pub(super) type Buffer = [u8; 20];
 
 impl Decimal {

@@ -14,23 +14,23 @@ use crate::text::{Text, namespaced};
 /// The card of a node, or of a pool whose devices do not belong to one node.
 #[derive(Clone, Debug)]
 pub struct Card {
-    /// The id of its element.
+    /// The id of the card's HTML element.
     pub id: String,
-    /// The digest of what it shows; also its attribute `data-digest`.
+    /// The digest of everything that the card shows, which is also its attribute `data-digest`.
     pub digest: String,
     pub html: Markup,
-    /// A device of it is tainted, blocked or not published.
+    /// True if a device of the card is tainted, blocked or not published.
     pub(super) is_unusual: bool,
     title: Text,
-    /// How many devices are in which state, in words.
+    /// The number of devices in each state, in words.
     words: String,
     counts: Class,
 }
 
-/// Marks, holders and taints of a cell that are written out; more are counted.
+/// Maximum number of marks, holders and taints of a cell that are written out; more are counted.
 const MAX_LISTED: usize = 3;
 
-/// The full card of a place. `seen` has the ids of the cells so far.
+/// The full card of a node or pool. `seen` contains the ids of the cells so far.
 pub(super) fn full_card(place: Place<'_>, devices: &[&Device], seen: &mut HashSet<String>) -> Card {
     let kind = if place.is_pool { "pool" } else { "node" };
     let id = format!("n{}", short_digest(&[kind, place.name.0, place.driver]));
@@ -57,11 +57,11 @@ pub(super) fn full_card(place: Place<'_>, devices: &[&Device], seen: &mut HashSe
     }
 }
 
-/// About the bytes of a card with numbers only.
+/// Approximate size in bytes of a card that shows only numbers.
 pub(super) const COMPACT_SIZE: usize = 600;
 
 impl Card {
-    /// The card with numbers only.
+    /// The card with only the numbers of devices by state.
     pub(super) fn compact(&self) -> Markup {
         html! {
             article.node.sum id=(self.id) data-digest=(self.digest) {
@@ -127,7 +127,7 @@ pub fn device_id(device: &Device) -> String {
     format!("d{}", short_digest(&[&device.driver, &device.pool, &device.device]))
 }
 
-/// `research/llm-train-0, batch/render-1 and 2 more`
+/// The pods or claims that hold a device: `research/llm-train-0, batch/render-1 and 2 more`.
 fn holders(holders: &[Holder]) -> Markup {
     let name = |holder: &Holder| {
         let (what, object) = match &holder.pod {
@@ -147,7 +147,7 @@ fn holders(holders: &[Holder]) -> Markup {
     }
 }
 
-/// The start of a digest, as twelve letters. It tells names apart; it protects nothing.
+/// The first twelve letters of a digest of the texts. It distinguishes names and is not meant for security.
 fn short_digest(parts: &[&str]) -> String {
     let mut hash = Sha256::new();
     for part in parts {

@@ -223,7 +223,7 @@ fn counts(counts: &BTreeMap<Text, Count>, caption: &str, name: impl Fn(&Text) ->
     table.finish(caption, "None")
 }
 
-/// What ends soon, and what should have ended.
+/// Tables of exceptions that end soon, and of rules that should have ended.
 fn due(audit: &Audit) -> Markup {
     let mut table = Table::new(&DUE, TABLE_BYTES / 16);
     for entry in &audit.expiring_entries {

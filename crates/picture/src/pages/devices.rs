@@ -11,7 +11,7 @@ use crate::map::{Device, DevicesReport, State, devices_map, state_counts};
 use crate::table::{NAMESPACES, TAINTS, Table};
 use crate::text::{Text, unbroken};
 
-/// What the parts beside the map may take.
+/// Bytes reserved for the parts of the page beside the map.
 const RESERVE: usize = 1_500_000;
 
 /// The page for the record of `devices -o json`.
@@ -42,7 +42,7 @@ pub fn devices(json: &str, page: &Page) -> serde_json::Result<String> {
     Ok(frame.render())
 }
 
-/// The parts of the page beside the map, for a page that stays current.
+/// The sections of the page of devices beside the map, which a live page replaces one by one.
 #[derive(Clone, Debug)]
 pub struct DeviceParts {
     pub lead: Markup,
@@ -52,7 +52,7 @@ pub struct DeviceParts {
     pub namespaces: Markup,
 }
 
-/// Draws the parts beside the map.
+/// Draws the sections of the page of devices beside the map.
 pub fn device_parts(report: &DevicesReport) -> DeviceParts {
     DeviceParts {
         lead: lead(report),
@@ -63,7 +63,7 @@ pub fn device_parts(report: &DevicesReport) -> DeviceParts {
     }
 }
 
-/// `48 devices: 30 allocated (2 of them tainted), 4 tainted, 14 free.`
+/// The first sentence of the page: `48 devices: 30 allocated (2 of them tainted), 4 tainted, 14 free.`
 fn lead(report: &DevicesReport) -> Markup {
     html! {
         strong { (counted(report.devices.len(), "device")) }
@@ -72,7 +72,7 @@ fn lead(report: &DevicesReport) -> Markup {
     }
 }
 
-/// Devices of a taint that are named; more are counted.
+/// Maximum number of devices of a taint that are named; more are counted.
 const MAX_NAMED: usize = 3;
 
 /// The devices that have a taint.
@@ -80,11 +80,11 @@ const MAX_NAMED: usize = 3;
 struct TaintedDevices<'d> {
     count: usize,
     allocated: usize,
-    /// The first of them.
+    /// The first devices with the taint, which are named.
     named: Vec<&'d Device>,
 }
 
-/// Each taint with its source, and on how many devices it is.
+/// A table of all taints, each with its source and the number of devices that have it.
 fn taints(devices: &[Device]) -> Markup {
     let mut taints: BTreeMap<(String, &Text, &Text), TaintedDevices<'_>> = BTreeMap::new();
     for device in devices {
@@ -118,7 +118,7 @@ fn taints(devices: &[Device]) -> Markup {
     table.finish("Taints, where they come from, and the devices that have them", "No device has a taint.")
 }
 
-/// How many devices the claims of each namespace hold.
+/// A table of namespaces, each with the number of devices that its claims hold.
 fn namespaces(devices: &[Device]) -> Markup {
     let mut held: BTreeMap<&Text, (usize, BTreeSet<&Text>)> = BTreeMap::new();
     for device in devices {

@@ -87,10 +87,11 @@ struct Totals {
 const AFTER: &str =
     "After: the devices are closed, and each pod that moves has as many devices of the class elsewhere.";
 
-/// Pods of a lane and nodes of a pod that are written out; the table has all of them.
+/// Maximum number of pods in a lane that are written out; the table lists all of them.
 const MAX_CHIPS: usize = 60;
+/// Maximum number of nodes of a pod that are written out.
 const MAX_NODES: usize = 2;
-/// Bytes for the lanes of all waves.
+/// Maximum size in bytes of the lanes of all waves.
 const LANES_BYTES: usize = 1_000_000;
 
 /// The page for the plan of `drain -o json`.
@@ -146,7 +147,7 @@ fn joined(texts: &[Text]) -> String {
     texts.join(", ")
 }
 
-/// What happens, step by step: rules close devices, pods leave in waves, and some stay.
+/// The steps of the drain as lanes: rules close devices, pods leave in waves, and some pods stay.
 fn lanes(plan: &Plan) -> Markup {
     let mut lanes = String::new();
     let mut shown = 0;
@@ -226,7 +227,7 @@ fn destination(pod: &Pod) -> Markup {
     }
 }
 
-/// How many are not written out.
+/// The number of pods or nodes that are not written out.
 fn more(count: usize, noun: &str) -> Markup {
     html! { @if count > MAX_CHIPS { p.hint { "and " (counted(count - MAX_CHIPS, &format!("more {noun}"))) } } }
 }

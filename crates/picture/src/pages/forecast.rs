@@ -87,8 +87,9 @@ struct Finding {
     message: Text,
 }
 
-/// Nodes of a pod, and applied objects, that are written out.
+/// Maximum number of nodes of a pod that are written out.
 const MAX_NODES: usize = 4;
+/// Maximum number of applied objects that are written out.
 const MAX_APPLIED: usize = 40;
 
 /// The page for the records of `forecast -o json`, one for each profile.
@@ -132,7 +133,7 @@ fn title(forecast: &Forecast) -> String {
 }
 
 impl Applied {
-    /// `DeviceTaintRule maintenance`, `Job batch/render`
+    /// Kind and name of the object, such as `DeviceTaintRule maintenance` or `Job batch/render`.
     fn label(&self) -> String {
         let namespace =
             if self.namespace.is_empty() { String::new() } else { format!("{}/", &*self.namespace) };

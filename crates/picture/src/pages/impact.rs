@@ -16,9 +16,9 @@ use crate::timeline::Timeline;
 #[derive(Default, Debug, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct Impact {
-    /// Of one rule.
+    /// Name of the rule, for the impact of one rule.
     rule: Text,
-    /// Of the sum of several: their names.
+    /// Names of the rules, for the combined impact of several.
     together: Vec<Text>,
     profile: Text,
     at: Text,
@@ -149,12 +149,12 @@ pub fn impact(records: &[Record<'_>], page: &Page) -> serde_json::Result<String>
 const AFTER: &str = "After: the taints are in force, evicted pods are gone, and their replacements have devices where they fit. \
     Where replacements start depends on chance, so the numbers are averages.";
 
-/// `12 pods are evicted in 3 namespaces`
+/// The first sentence about a combined impact: `12 pods are evicted in 3 namespaces`.
 fn sum_lead(sum: &Impact) -> Markup {
     html! { strong { (counted(sum.sum.evicted, "pod")) } " evicted in " (counted(sum.sum.namespaces, "namespace")) "." }
 }
 
-/// When the rules of a sum evict pods: each pod once, when the first of them does.
+/// The evictions by all rules of a combined impact: each pod once, at the earliest time.
 fn evictions_of_all<'a>(sum: &Impact, rules: &'a [Impact]) -> Timeline<'a> {
     let mut first: BTreeMap<&Namespaced, &Text> = BTreeMap::new();
     for pod in rules.iter().filter(|rule| rule.profile == sum.profile).flat_map(|rule| &rule.pods) {
@@ -166,7 +166,7 @@ fn evictions_of_all<'a>(sum: &Impact, rules: &'a [Impact]) -> Timeline<'a> {
     Timeline::new(&sum.at, first.into_iter().map(|(pod, at)| (at, pod)))
 }
 
-/// The most important about one rule.
+/// The first sentence about the impact of one rule.
 fn lead(impact: &Impact) -> Markup {
     let Totals { evicted, evicted_now, evicted_later, namespaces, last_eviction, .. } = &impact.totals;
     html! {
@@ -253,7 +253,7 @@ fn pods(impact: &Impact, budget: usize) -> Markup {
     }
 }
 
-/// The outcome in words: `evicted now`.
+/// The outcome of a pod in words, such as `evicted now`.
 fn outcome(name: &str) -> &str {
     match name {
         "evicted-now" => "evicted now",

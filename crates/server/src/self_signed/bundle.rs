@@ -11,10 +11,12 @@ use super::pem_sections;
 
 /// Common name of every self-signed CA.
 pub(super) const CA_NAME: &str = "tollgate CA";
-/// Most CAs of others that are kept, the newest ones; restarts without a directory must not grow the bundle forever.
+/// Maximum number of CAs of other replicas in the bundle; the newest are kept. Restarts without a directory must not
+/// grow the bundle forever.
 const MAX_OTHER_CAS: usize = 8;
 
-/// Our own CAs followed by those in `held`, the bundle in use, that other replicas created and that are valid at `now`.
+/// The PEM text of the CAs in `own` and of those CAs in `in_use`, the registered bundle, that other replicas created
+/// and that are valid at `now`, sorted by the start of their validity.
 pub(super) fn merge(own: &str, held: &str, now: i64) -> String {
     let read = |text: &str| -> Vec<Certificate> {
         pem_sections(text).into_iter().filter_map(Certificate::read).collect()
@@ -32,6 +34,7 @@ pub(super) fn merge(own: &str, held: &str, now: i64) -> String {
     all.into_iter().map(|certificate| certificate.pem).collect()
 }
 
+/// A certificate of a bundle, with the fields by which bundles are merged.
 struct Certificate {
     pem: String,
     der: Vec<u8>,

@@ -120,7 +120,7 @@ pub(super) fn call(name: &str, args: &[Value], context: &Context<'_>) -> Option<
     })
 }
 
-/// Quantities and versions compare by the same functions.
+/// The order of two quantities or two versions, which the same functions compare; `None` for other values.
 fn order(args: &[Value]) -> Option<Ordering> {
     match args {
         [Value::Quantity(left), Value::Quantity(right)] => Some(left.order(right)),

@@ -15,7 +15,7 @@ pub(in crate::evaluate) struct Url {
     pub(super) opaque: String,
     pub(super) has_authority: bool,
     pub(super) user: Option<String>,
-    /// Host with the port.
+    /// Host, including the port.
     pub(super) host: String,
     /// The path as written.
     pub(super) path: String,

@@ -13,15 +13,15 @@ use crate::doc::{Builder, Doc, Syntax, Value, ValueKind};
 /// that the caller can report it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Keep {
-    /// The whole value.
+    /// The whole value is kept.
     All,
     /// Only these members of an object, each with the parts to keep.
     Fields(&'static [(&'static str, Keep)]),
-    /// All members of an object; of these as much as is given beside the name, of the others everything.
+    /// All members of an object are kept: of these as much as is given beside the name, of the others everything.
     AllBut(&'static [(&'static str, Keep)]),
-    /// Every item of a list, of each as much as is given.
+    /// Every item of a list is kept, of each as much as is given.
     Items(&'static Keep),
-    /// Nothing, not even the key.
+    /// Nothing is kept, not even the key.
     Nothing,
 }
 
@@ -69,12 +69,12 @@ pub fn parse_kept<'a>(source: &'a str, keep: &Keep, most: usize) -> Result<Doc<'
 pub struct Envelope<'a> {
     source: &'a str,
     rest: Doc<'a>,
-    /// The byte at which the member's value begins; `None` if there is no such member.
+    /// Byte offset at which the deferred member's value begins; `None` if there is no such member.
     member: Option<usize>,
 }
 
 impl<'a> Envelope<'a> {
-    /// Reads all members of the object in `source` except `member`, which is only skipped.
+    /// Reads all members of the object in `source` except `member`, whose value is skipped and can be read later.
     pub fn open(source: &'a str, member: &str) -> Result<Envelope<'a>, SyntaxError> {
         let mut reader = Reader::of(source);
         let mut out = Builder::with_capacity(source, Syntax::Json, 64);
@@ -101,19 +101,19 @@ impl<'a> Envelope<'a> {
         }
     }
 
-    /// Returns the object without the member that is read apart.
+    /// Returns the object without the deferred member.
     pub fn rest(&self) -> Value<'_> {
         self.rest.root()
     }
 
-    /// True if the member given to [`Envelope::open`] is a list, or is null or absent, which Go reads as an empty list.
+    /// True if the deferred member is a list, or is null or absent, which Go reads as an empty list.
     pub fn member_can_be_list(&self) -> bool {
         let first = self.member.and_then(|at| self.source.as_bytes().get(at));
         matches!(first, None | Some(b'[' | b'n'))
     }
 
-    /// Reads the parts of the member that `keep` names. If they have more than `most` keys and values, only its name is
-    /// read. An absent member gives an empty document.
+    /// Reads the parts of the deferred member that `keep` names. If they have more than `most` keys and values, only
+    /// its name is read. An absent member gives an empty document.
     pub fn value(&self, keep: &Keep, most: usize) -> Result<KeptPart<'a>, SyntaxError> {
         let mut reader = Reader::of(self.source);
         match self.member {
@@ -123,7 +123,8 @@ impl<'a> Envelope<'a> {
         reader.read_part(keep, most)
     }
 
-    /// Reads the items of the member one by one, as [`Envelope::value`] does the member; none if it is not a list.
+    /// Reads the items of the deferred member one by one, as [`Envelope::value`] reads the member; none if it is not a
+    /// list.
     pub fn items<'k>(&self, keep: &'k Keep, most: usize) -> KeptParts<'a, 'k> {
         let mut reader = Reader::of(self.source);
         reader.at = match self.member {
@@ -134,7 +135,7 @@ impl<'a> Envelope<'a> {
     }
 }
 
-/// Iterates over the objects in the content of an envelope; ends after an error.
+/// Iterates over the objects in the deferred member; ends after an error.
 pub struct KeptParts<'a, 'k> {
     reader: Reader<'a>,
     keep: &'k Keep,
