@@ -56,7 +56,7 @@ enum CheckedNode<'d> {
 }
 
 impl CheckedNode<'_> {
-    fn is_reached_by(self, selection: NodeSelection<'_>) -> bool {
+    fn matches_selection(self, selection: NodeSelection<'_>) -> bool {
         match (self, selection) {
             (CheckedNode::Node(node), selection) => selection.reaches(node),
             (CheckedNode::Elsewhere, selection) => {
@@ -98,7 +98,7 @@ impl<'d> Inventory<'d> {
             };
             self.record_ignored_slices(&slices, &mut found);
             for checked_node in checked_nodes {
-                self.check_pool(&slices, checked_node, usage, &mut found);
+                self.record_pool_obstacles(&slices, checked_node, usage, &mut found);
                 let mut devices = slices.iter().flat_map(|(_, slice)| slice.devices.clone());
                 if devices.all(|device| found.get(device).is_none_or(Option::is_none)) {
                     break;
@@ -110,7 +110,7 @@ impl<'d> Inventory<'d> {
 
     /// The node selections of a slice and of those devices that have their own.
     fn node_selections<'s>(&'s self, slice: &'s Slice<'d>) -> impl Iterator<Item = NodeSelection<'d>> + 's {
-        let devices = if slice.selects_per_device() { slice.devices.clone() } else { 0..0 };
+        let devices = if slice.has_node_selection_per_device() { slice.devices.clone() } else { 0..0 };
         let devices = self.devices.get(devices).into_iter().flatten().map(|device| device.nodes);
         std::iter::once(slice.nodes).chain(devices)
     }
@@ -130,19 +130,19 @@ impl<'d> Inventory<'d> {
     }
 
     /// Records for each device of a pool why it cannot be allocated on the given node.
-    fn check_pool(
+    fn record_pool_obstacles(
         &self,
         slices: &[(usize, &Slice<'d>)],
         checked_node: CheckedNode<'d>,
         usage: &Usage<'d>,
         found: &mut [Option<Obstacle>],
     ) {
-        let reaches = |selection: NodeSelection<'_>| checked_node.is_reached_by(selection);
+        let reaches = |selection: NodeSelection<'_>| checked_node.matches_selection(selection);
         let reaching: Vec<(usize, &Slice<'d>)> =
-            slices.iter().copied().filter(|(_, slice)| self.is_relevant(slice, &reaches)).collect();
+            slices.iter().copied().filter(|(_, slice)| self.is_slice_considered(slice, &reaches)).collect();
         let mut newest = Vec::new();
         for (index, slice) in &reaching {
-            self.keep_newest(&mut newest, *index, slice.generation);
+            self.add_if_newest_generation(&mut newest, *index, slice.generation);
         }
         let old = reaching.iter().filter(|(index, _)| !newest.contains(index));
         old.for_each(|(_, slice)| record_obstacle(found, slice.devices.clone(), Some(Obstacle::Outdated)));
@@ -156,7 +156,8 @@ impl<'d> Inventory<'d> {
                 let left = CountersLeft::new(self, &pool.counters, usage);
                 for index in pool.devices {
                     let Some(device) = self.devices.get(index) else { continue };
-                    let owns_selection = self.slices.get(device.slice).is_some_and(Slice::selects_per_device);
+                    let owns_selection =
+                        self.slices.get(device.slice).is_some_and(Slice::has_node_selection_per_device);
                     if !owns_selection || reaches(device.nodes) {
                         let obstacle = self.obstacle_in_usable_pool(index, device, &left, usage);
                         record_obstacle(found, index..index + 1, obstacle);
@@ -189,13 +190,13 @@ impl<'d> Inventory<'d> {
             return Some(Obstacle::FeatureOff("DRAPartitionableDevices"));
         }
         let is_share = device.is_shareable && features.consumable_capacity;
-        let holds_counters = is_share && self.has_taken_counters(device.key, usage);
+        let holds_counters = is_share && self.shares_hold_counters(device.key, usage);
         (!holds_counters && !left.suffice_for(index)).then_some(Obstacle::CountersUsedUp)
     }
 
     /// True if shares of the device are allocated, so that another share consumes no counters of the pool.
-    fn has_taken_counters(&self, device: DeviceKey, usage: &Usage<'d>) -> bool {
-        usage.is_shared(device, self.semantics.bare_share_holds_counters)
+    fn shares_hold_counters(&self, device: DeviceKey, usage: &Usage<'d>) -> bool {
+        usage.has_shares_holding_counters(device, self.semantics.bare_share_holds_counters)
     }
 }
 
@@ -209,7 +210,7 @@ struct CountersLeft<'c> {
 
 impl<'c> CountersLeft<'c> {
     fn new(inventory: &Inventory<'_>, counters: &'c Counters, usage: &Usage<'_>) -> CountersLeft<'c> {
-        let left = counters.left_by(inventory, usage);
+        let left = counters.left_after_claims(inventory, usage);
         CountersLeft { counters, is_overdrawn: left.iter().any(|left| *left < 0), left }
     }
 

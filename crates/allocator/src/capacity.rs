@@ -70,7 +70,7 @@ impl<'d> Capacity<'d> {
     }
 
     /// The remaining capacity when `used` billionths are consumed, in the same format as the published value.
-    pub(crate) fn remaining(&self, used: i128) -> Quantity<'static> {
+    pub(crate) fn remaining_after(&self, used: i128) -> Quantity<'static> {
         const NANO_PER_UNIT: i128 = 1_000_000_000;
         let left = self.value.nano_value().saturating_sub(used);
         match i64::try_from(left / NANO_PER_UNIT) {
@@ -125,7 +125,7 @@ impl<'d> CapacityPolicy<'d> {
         // The format of the result, where it is not that of the step.
         static BINARY_FORMAT: LazyLock<Quantity<'static>> =
             LazyLock::new(|| Quantity::parse("1Ki").unwrap_or(Quantity::ZERO));
-        let milli = self.counts_in_milli(semantics);
+        let milli = self.uses_thousandths(semantics);
         let strict = semantics.unrepresentable_request_is_error;
         let read = |quantity: &Quantity<'_>| if milli { quantity.milli_value() } else { quantity.value() };
         if milli && !requested.fits_milli() {
@@ -156,7 +156,7 @@ impl<'d> CapacityPolicy<'d> {
 
     /// True if the range is computed in thousandths, which requires that all its values are whole
     /// thousandths.
-    fn counts_in_milli(&self, semantics: &Semantics) -> bool {
+    fn uses_thousandths(&self, semantics: &Semantics) -> bool {
         let Some(ValidRange { min, max, step }) = &self.range else { return false };
         let fits = [min, max, step].into_iter().flatten().all(Quantity::fits_milli);
         semantics.fractional_ranges && fits && step.as_ref().is_none_or(|step| step.milli_value() >= 1)
@@ -175,7 +175,7 @@ impl<'d> CapacityPolicy<'d> {
             return false;
         }
         let Some(step) = step else { return true };
-        let milli = self.counts_in_milli(semantics);
+        let milli = self.uses_thousandths(semantics);
         let read = |quantity: &Quantity<'_>| if milli { quantity.milli_value() } else { quantity.value() };
         let min = min.as_ref().map_or(0, read);
         let on_step = read(taken).wrapping_sub(min).checked_rem(read(step)) == Some(0);
@@ -184,7 +184,7 @@ impl<'d> CapacityPolicy<'d> {
 }
 
 /// Amounts of a device's capacities in billionths of their unit, each with the name of the capacity.
-pub(crate) type Amounts<'d> = Vec<(&'d str, i128)>;
+pub(crate) type CapacityAmounts<'d> = Vec<(&'d str, i128)>;
 
 /// The amount of the capacity with this name, or zero if it is not listed.
 pub(crate) fn amount_of(amounts: &[(&str, i128)], name: &str) -> i128 {
@@ -192,7 +192,7 @@ pub(crate) fn amount_of(amounts: &[(&str, i128)], name: &str) -> i128 {
 }
 
 /// Adds to the amount of the capacity with this name, or lists it if it is new.
-pub(crate) fn add_amount<'d>(amounts: &mut Amounts<'d>, name: &'d str, amount: i128) {
+pub(crate) fn add_amount<'d>(amounts: &mut CapacityAmounts<'d>, name: &'d str, amount: i128) {
     match amounts.iter_mut().find(|(known, _)| *known == name) {
         Some((_, sum)) => *sum = sum.saturating_add(amount),
         None => amounts.push((name, amount)),

@@ -42,16 +42,16 @@ pub fn unschedulable_message(
     let mut reasons: Vec<String> =
         reasons.iter().map(|(reason, count)| format!("{count} {reason}")).collect();
     reasons.sort();
-    message(semantics, nodes, &reasons.join(", "), post_filter)
+    condition_message(semantics, nodes, &reasons.join(", "), post_filter)
 }
 
 /// The message for a pod that was rejected before any node was checked, up to " preemption:".
 pub fn rejected_message(semantics: &Semantics, nodes: usize, reason: &str) -> String {
-    message(semantics, nodes, reason, PostFilter::NoClaims)
+    condition_message(semantics, nodes, reason, PostFilter::NoClaims)
 }
 
 /// The text of the condition: the number of nodes, the reasons, and in some releases the result of PostFilter.
-fn message(semantics: &Semantics, nodes: usize, reasons: &str, post_filter: PostFilter) -> String {
+fn condition_message(semantics: &Semantics, nodes: usize, reasons: &str, post_filter: PostFilter) -> String {
     let post_filter = if semantics.message_has_post_filter { post_filter.text() } else { "" };
     let separated = if post_filter.is_empty() { String::new() } else { format!(" {post_filter},") };
     format!("0/{nodes} nodes are available: {reasons}.{separated}")

@@ -62,7 +62,7 @@ impl<'d> Constraint<'d> {
         if !self.applies_to(request) {
             return true;
         }
-        let Some(new) = attribute(device, driver, self.attribute) else { return false };
+        let Some(new) = attribute_value(device, driver, self.attribute) else { return false };
         match &mut self.seen {
             SeenValues::Match { value, devices } => {
                 if *devices == 0 {
@@ -73,13 +73,13 @@ impl<'d> Constraint<'d> {
                 *devices += 1;
             }
             SeenValues::Distinct { values } => {
-                if values.iter().any(|value| is_repeated(*value, new)) {
+                if values.iter().any(|value| is_not_distinct(*value, new)) {
                     return false;
                 }
                 values.push(new);
             }
             SeenValues::DistinctLast { values, devices } => {
-                if *devices > 0 && values.iter().any(|(_, value)| is_repeated(*value, new)) {
+                if *devices > 0 && values.iter().any(|(_, value)| is_not_distinct(*value, new)) {
                     return false;
                 }
                 values.retain(|(name, _)| *name != request.name);
@@ -133,14 +133,14 @@ impl<'d> RequestName<'d> {
 }
 
 /// True if `distinctAttribute` rejects the new value: it equals an earlier one, or its type cannot be compared.
-fn is_repeated(value: Value<'_>, new: Value<'_>) -> bool {
+fn is_not_distinct(value: Value<'_>, new: Value<'_>) -> bool {
     new == Value::Other || value == new
 }
 
 /// Looks up the value of a device attribute by its qualified name. Names without a domain belong to the driver's
 /// domain.
 // upstream v1.37 lookupAttribute
-fn attribute<'d>(device: DeviceBody<'d>, driver: &str, name: &str) -> Option<Value<'d>> {
+fn attribute_value<'d>(device: DeviceBody<'d>, driver: &str, name: &str) -> Option<Value<'d>> {
     let attributes = device.attributes();
     let attribute = attributes.get(name).or_else(|| {
         let (domain, id) = name.split_once('/')?;

@@ -127,7 +127,7 @@ impl<'d> Inventory<'d> {
             inventory.add_slice(version, slice, pool);
         }
         if semantics.features.device_taint_rules {
-            rules.into_iter().for_each(|rule| inventory.add_rule(rule, &mut selects));
+            rules.into_iter().for_each(|rule| inventory.add_rule_taint(rule, &mut selects));
         }
         inventory
     }
@@ -173,9 +173,9 @@ impl<'d> Inventory<'d> {
         let counters: Vec<CounterSet<'_>> = spec
             .shared_counters()
             .iter()
-            .map(|set| CounterSet { name: set.name(), counters: counters(set.counters()) })
+            .map(|set| CounterSet { name: set.name(), counters: counter_amounts(set.counters()) })
             .collect();
-        let nodes = slice_nodes(spec, version);
+        let nodes = slice_node_selection(spec, version);
         match nodes {
             NodeSelection::Name(_) if self.reaches_every_node(&counters) => self.shared.push(index),
             NodeSelection::Name(name) => self.by_node.entry(name).or_default().push(index),
@@ -205,7 +205,7 @@ impl<'d> Inventory<'d> {
 
     /// Adds the taint of a DeviceTaintRule to every device that the rule selects.
     // upstream v1.37 Tracker.applyPatches
-    fn add_rule(
+    fn add_rule_taint(
         &mut self,
         rule: TaintRule<'d>,
         selects: &mut impl FnMut(TaintSelector<'d>, Candidate<'d>) -> bool,
@@ -249,7 +249,7 @@ impl<'d> Inventory<'d> {
 
 impl Slice<'_> {
     /// True if each device of the slice has its own node selection.
-    pub(crate) fn selects_per_device(&self) -> bool {
+    pub(crate) fn has_node_selection_per_device(&self) -> bool {
         self.per_device == Some(true)
     }
 }
@@ -265,7 +265,10 @@ impl<'d> Device<'d> {
             nodes: NodeSelection::new(body.node_name(), body.all_nodes(), body.node_selector()),
             capacities: body.capacity().iter().map(|(name, value)| Capacity::new(name, value)).collect(),
             consumes: consumed
-                .map(|taken| CounterSet { name: taken.counter_set(), counters: counters(taken.counters()) })
+                .map(|taken| CounterSet {
+                    name: taken.counter_set(),
+                    counters: counter_amounts(taken.counters()),
+                })
                 .collect(),
             taints: body.taints().iter().collect(),
             tainting_rules: Vec::new(),
@@ -276,11 +279,11 @@ impl<'d> Device<'d> {
     }
 }
 
-fn slice_nodes(spec: SliceSpec<'_>, version: Version) -> NodeSelection<'_> {
+fn slice_node_selection(spec: SliceSpec<'_>, version: Version) -> NodeSelection<'_> {
     NodeSelection::new(spec.node_name_in(version), spec.all_nodes_in(version), spec.node_selector())
 }
 
-fn counters<'d>(counters: view::Map<'d, view::Counter<'d>>) -> Vec<(&'d str, i128)> {
+fn counter_amounts<'d>(counters: view::Map<'d, view::Counter<'d>>) -> Vec<(&'d str, i128)> {
     let amount = |counter: view::Counter<'d>| {
         view::quantity(counter.0.get("value")).map_or(0, |amount: Quantity<'_>| amount.nano_value())
     };

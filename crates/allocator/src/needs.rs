@@ -31,7 +31,7 @@ impl<'a, 'd, S: Selectors + ?Sized> PodSearch<'a, 'd, S> {
             for request in &claim.requests {
                 let mut fewest = None;
                 for details in &request.alternatives {
-                    let devices = self.add_need(ClaimRequest { claim: index, details })?;
+                    let devices = self.add_request_need(ClaimRequest { claim: index, details })?;
                     fewest = Some(fewest.map_or(devices, |fewest: usize| fewest.min(devices)));
                 }
                 least = least.saturating_add(fewest.unwrap_or(0));
@@ -51,7 +51,7 @@ impl<'a, 'd, S: Selectors + ?Sized> PodSearch<'a, 'd, S> {
 
     /// Computes the devices that one request or alternative needs, and adds them to the needs of the search. Returns
     /// their number.
-    fn add_need(&mut self, claim_request: ClaimRequest<'a, 'd>) -> Result<usize, Stopped> {
+    fn add_request_need(&mut self, claim_request: ClaimRequest<'a, 'd>) -> Result<usize, Stopped> {
         let (claim, request) =
             (|| self.claim_name(claim_request), || claim_request.details.name().to_owned());
         if let Some(detail) = claim_request.details.unsupported_reason(&self.allocator.inventory.semantics) {
@@ -63,7 +63,7 @@ impl<'a, 'd, S: Selectors + ?Sized> PodSearch<'a, 'd, S> {
         if claim_request.details.mode != AllocationMode::All {
             return Ok(devices);
         }
-        let all = self.all_devices(claim_request)?;
+        let all = self.devices_for_all_mode(claim_request)?;
         let devices = all.len();
         if let Some(need) = self.needs.last_mut() {
             need.devices = devices;
@@ -73,7 +73,7 @@ impl<'a, 'd, S: Selectors + ?Sized> PodSearch<'a, 'd, S> {
     }
 
     /// Indices of the devices that a request with `allocationMode: All` gets.
-    fn all_devices(&mut self, claim_request: ClaimRequest<'a, 'd>) -> Result<Vec<usize>, Stopped> {
+    fn devices_for_all_mode(&mut self, claim_request: ClaimRequest<'a, 'd>) -> Result<Vec<usize>, Stopped> {
         let mut all = Vec::new();
         for pool in &self.pools.pools {
             let (claim, request) = (self.claim_name(claim_request), claim_request.details.name().to_owned());
@@ -88,7 +88,7 @@ impl<'a, 'd, S: Selectors + ?Sized> PodSearch<'a, 'd, S> {
                 }
             }
             for node_device in pool.node_devices.clone() {
-                self.step()?;
+                self.count_step()?;
                 if self.is_selectable(claim_request, node_device)?
                     && self.has_capacity_for_all_mode(claim_request, node_device)?
                 {
@@ -107,7 +107,7 @@ impl<'a, 'd, S: Selectors + ?Sized> PodSearch<'a, 'd, S> {
     ) -> Result<bool, Stopped> {
         let semantics = &self.allocator.inventory.semantics;
         if semantics.all_skips_used_up_shares || !semantics.features.consumable_capacity {
-            return Ok(self.capacity_taken(claim_request, node_device)?.is_some());
+            return Ok(self.capacity_to_consume(claim_request, node_device)?.is_some());
         }
         let Some((_, device)) = self.device_at(node_device) else { return Ok(false) };
         let fits = capacity::consumed_amounts(

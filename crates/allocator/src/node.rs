@@ -39,11 +39,11 @@ impl<'d> Node<'d> {
         labels: impl IntoIterator<Item = NodeRequirement<'r>>,
         fields: impl IntoIterator<Item = NodeRequirement<'r>>,
     ) -> bool {
-        labels.into_iter().all(|requirement| self.has_label(requirement))
-            && fields.into_iter().all(|requirement| self.has_field(requirement))
+        labels.into_iter().all(|requirement| self.meets_label_requirement(requirement))
+            && fields.into_iter().all(|requirement| self.meets_field_requirement(requirement))
     }
 
-    fn has_label(self, requirement: NodeRequirement<'_>) -> bool {
+    fn meets_label_requirement(self, requirement: NodeRequirement<'_>) -> bool {
         let label = self.labels.get(requirement.key());
         let value = label.exists().then(|| label.str());
         let values = requirement.values();
@@ -66,7 +66,7 @@ impl<'d> Node<'d> {
 
     /// Checks a requirement on a field. `metadata.name` is the only supported field; any other counts as
     /// empty.
-    fn has_field(self, requirement: NodeRequirement<'_>) -> bool {
+    fn meets_field_requirement(self, requirement: NodeRequirement<'_>) -> bool {
         let field = if requirement.key() == "metadata.name" { self.name } else { "" };
         let mut values = requirement.values().iter();
         let (Some(value), None) = (values.next(), values.next()) else { return false };

@@ -3,7 +3,7 @@
 //! [`PodSearch::undo_allocation`] undoes all changes of [`PodSearch::allocate_device`], except what a constraint forgets
 //! in some releases.
 
-use crate::capacity::{self, Amounts, CapacityError, add_amount, amount_of};
+use crate::capacity::{self, CapacityAmounts, CapacityError, add_amount, amount_of};
 use crate::constraint::RequestName;
 use crate::inventory::{Device, DeviceKey};
 use crate::outcome::AllocationError;
@@ -17,7 +17,7 @@ use tollgate_formats::quantity::Quantity;
 #[derive(Default, Debug)]
 pub(crate) struct Share<'d> {
     count: usize,
-    consumed: Amounts<'d>,
+    consumed: CapacityAmounts<'d>,
 }
 
 /// The shared counters of a pool, in billionths.
@@ -57,7 +57,7 @@ impl<'a, 'd, S: Selectors + ?Sized> PodSearch<'a, 'd, S> {
     }
 
     /// The capacity that the request would consume; `None` if too little is left.
-    pub(crate) fn capacity_taken(
+    pub(crate) fn capacity_to_consume(
         &self,
         claim_request: ClaimRequest<'a, 'd>,
         node_device: usize,
@@ -105,7 +105,7 @@ impl<'a, 'd, S: Selectors + ?Sized> PodSearch<'a, 'd, S> {
         if consumes_counters && !features.partitionable_devices {
             return Ok(None);
         }
-        let has_counters = consumes_counters && !(is_share && self.is_shared(device.key));
+        let has_counters = consumes_counters && !(is_share && self.has_shares_holding_counters(device.key));
         if has_counters && !self.take_counters(at) {
             return Ok(None);
         }
@@ -126,7 +126,7 @@ impl<'a, 'd, S: Selectors + ?Sized> PodSearch<'a, 'd, S> {
             }
             return Ok(None);
         }
-        let Some(consumed) = self.capacity_taken(claim_request, node_device)? else {
+        let Some(consumed) = self.capacity_to_consume(claim_request, node_device)? else {
             self.release_counters_and_constraints(&taken, usize::MAX);
             return Ok(None);
         };
@@ -189,9 +189,9 @@ impl<'a, 'd, S: Selectors + ?Sized> PodSearch<'a, 'd, S> {
     }
 
     /// True if shares of the device are already allocated, so that its counters are already consumed.
-    fn is_shared(&self, device: DeviceKey) -> bool {
+    fn has_shares_holding_counters(&self, device: DeviceKey) -> bool {
         let bare = self.allocator.inventory.semantics.bare_share_holds_counters;
-        self.shares.contains_key(&device) || self.allocator.usage.is_shared(device, bare)
+        self.shares.contains_key(&device) || self.allocator.usage.has_shares_holding_counters(device, bare)
     }
 
     /// Consumes the device's counters, unless a counter of the pool would drop below zero.
@@ -202,7 +202,7 @@ impl<'a, 'd, S: Selectors + ?Sized> PodSearch<'a, 'd, S> {
         let Some(slot) = self.counters.get_mut(node_device.pool) else { return false };
         let (inventory, usage) = (self.allocator.inventory, self.allocator.usage);
         let counters = slot.get_or_insert_with(|| {
-            let available = pool.counters.left_by(inventory, usage);
+            let available = pool.counters.left_after_claims(inventory, usage);
             PoolCounters { taken: vec![0; available.len()], available }
         });
         let taken = pool.counters.taken_by(node_device.device);

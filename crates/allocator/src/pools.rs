@@ -67,7 +67,7 @@ impl Counters {
 
     /// The remaining value of each counter after allocated claims; below zero if claims consume more than the
     /// slices publish.
-    pub(crate) fn left_by(&self, inventory: &Inventory<'_>, usage: &Usage<'_>) -> Vec<i128> {
+    pub(crate) fn left_after_claims(&self, inventory: &Inventory<'_>, usage: &Usage<'_>) -> Vec<i128> {
         let mut left = self.totals.clone();
         let is_held =
             |device: usize| inventory.devices.get(device).is_some_and(|device| usage.is_held(device.key));
@@ -87,7 +87,9 @@ impl<'d> Inventory<'d> {
         let named = self.by_node.get(node.name).map_or(&[][..], Vec::as_slice);
         for &index in named.iter().chain(&self.shared) {
             let reaches = |selection: NodeSelection<'_>| selection.reaches(node);
-            let Some(slice) = self.slices.get(index).filter(|slice| self.is_relevant(slice, &reaches)) else {
+            let Some(slice) =
+                self.slices.get(index).filter(|slice| self.is_slice_considered(slice, &reaches))
+            else {
                 continue;
             };
             let at = *current.entry(slice.pool).or_insert_with(|| {
@@ -95,17 +97,21 @@ impl<'d> Inventory<'d> {
                 found.len() - 1
             });
             if let Some(slices) = found.get_mut(at) {
-                self.keep_newest(slices, index, slice.generation);
+                self.add_if_newest_generation(slices, index, slice.generation);
             }
         }
         let mut pools: Vec<UnsortedPool> =
             found.iter().filter_map(|slices| self.build_pool(slices)).collect();
-        pools.sort_by(|one, other| one.order(self).cmp(&other.order(self)));
-        self.flatten(node, pools)
+        pools.sort_by(|one, other| one.sort_key(self).cmp(&other.sort_key(self)));
+        self.into_node_pools(node, pools)
     }
 
     /// True if the slice is considered on the nodes for which `reaches` returns true.
-    pub(crate) fn is_relevant(&self, slice: &Slice<'_>, reaches: &dyn Fn(NodeSelection<'_>) -> bool) -> bool {
+    pub(crate) fn is_slice_considered(
+        &self,
+        slice: &Slice<'_>,
+        reaches: &dyn Fn(NodeSelection<'_>) -> bool,
+    ) -> bool {
         if self.needs_partitionable_devices(slice) {
             return false;
         }
@@ -113,7 +119,7 @@ impl<'d> Inventory<'d> {
         !self.is_ignored(slice)
             && (has_counters_for_all
                 || reaches(slice.nodes)
-                || slice.selects_per_device() && {
+                || slice.has_node_selection_per_device() && {
                     let mut devices = self.devices.get(slice.devices.clone()).into_iter().flatten();
                     devices.any(|device| reaches(device.nodes))
                 })
@@ -131,7 +137,7 @@ impl<'d> Inventory<'d> {
     }
 
     /// Adds a slice to `slices`, which then has only slices of the newest generation seen so far.
-    pub(crate) fn keep_newest(&self, slices: &mut Vec<usize>, index: usize, generation: i64) {
+    pub(crate) fn add_if_newest_generation(&self, slices: &mut Vec<usize>, index: usize, generation: i64) {
         let current = slices.first().and_then(|&first| self.slices.get(first)).map(|slice| slice.generation);
         match current {
             Some(current) if generation < current => {}
@@ -189,7 +195,7 @@ impl<'d> Inventory<'d> {
         let sets = sets.into_iter().chain(more_sets);
         let sets = sets.filter_map(|index| Some((self.scope_of_counters(index), self.slices.get(index)?)));
         let devices = self.devices_of(&reaching);
-        let counters = self.counters(sets, &devices, &self.devices_of(&others));
+        let counters = self.pool_counters(sets, &devices, &self.devices_of(&others));
         match counters.filter(|_| self.names_are_unique(&devices)) {
             None => Some(UnsortedPool::unusable(first.pool, PoolState::Invalid)),
             Some(counters) => {
@@ -221,7 +227,7 @@ impl<'d> Inventory<'d> {
 
     /// The counters of a pool. Returns `None` if a counter set is duplicated or a device consumes a counter
     /// that does not exist.
-    fn counters<'a>(
+    fn pool_counters<'a>(
         &'a self,
         slices: impl Iterator<Item = (Option<usize>, &'a Slice<'d>)>,
         devices: &[usize],
@@ -263,7 +269,7 @@ impl<'d> Inventory<'d> {
     }
 
     /// Lists the devices of all pools one after another, and marks those that the node cannot use.
-    fn flatten(&self, node: Node<'d>, gathered: Vec<UnsortedPool>) -> NodePools<'d> {
+    fn into_node_pools(&self, node: Node<'d>, gathered: Vec<UnsortedPool>) -> NodePools<'d> {
         let mut node_devices = Vec::new();
         let mut pools = Vec::with_capacity(gathered.len());
         for UnsortedPool { pool, state, devices, counters, .. } in gathered {
@@ -272,7 +278,7 @@ impl<'d> Inventory<'d> {
             for device in devices {
                 let owns_selection = |index: usize| {
                     let device = self.devices.get(index)?;
-                    self.slices.get(device.slice)?.selects_per_device().then_some(device.nodes)
+                    self.slices.get(device.slice)?.has_node_selection_per_device().then_some(device.nodes)
                 };
                 let is_reachable = owns_selection(device).is_none_or(|nodes| nodes.reaches(node));
                 node_devices.push(NodeDevice { device, pool: pools.len(), is_reachable });
@@ -309,7 +315,7 @@ impl UnsortedPool {
     }
 
     /// The key by which pools are sorted: pools with binding conditions come last, others by driver and name.
-    fn order<'d>(&self, inventory: &Inventory<'d>) -> (bool, &'d str, &'d str) {
+    fn sort_key<'d>(&self, inventory: &Inventory<'d>) -> (bool, &'d str, &'d str) {
         let pool = inventory.pools.get(self.pool);
         (self.is_late, pool.map_or("", |pool| pool.driver), pool.map_or("", |pool| pool.name))
     }

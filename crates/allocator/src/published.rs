@@ -44,7 +44,7 @@ impl<'i, 'd> PublishedDevice<'i, 'd> {
 
     /// True if the slice sets `perDeviceNodeSelection`, so that devices have their own node selection.
     pub fn has_own_nodes(self) -> bool {
-        self.slice.selects_per_device()
+        self.slice.has_node_selection_per_device()
     }
 
     /// The nodes that can use the device, according to its own node selection or that of the slice.
@@ -66,7 +66,7 @@ impl<'i, 'd> PublishedDevice<'i, 'd> {
         let capacities = self.device.capacities.iter();
         capacities
             .map(|capacity| {
-                (capacity.name, capacity.remaining(usage.consumed(self.device.key, capacity.name)))
+                (capacity.name, capacity.remaining_after(usage.consumed(self.device.key, capacity.name)))
             })
             .collect()
     }

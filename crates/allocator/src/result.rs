@@ -18,14 +18,14 @@ impl<'a, 'd, S: Selectors + ?Sized> PodSearch<'a, 'd, S> {
             }
         }
         let allocation = |taken: Vec<&TakenDevice<'a, 'd>>| Allocation {
-            devices: taken.iter().filter_map(|taken| self.allocated(taken)).collect(),
+            devices: taken.iter().filter_map(|taken| self.allocated_device(taken)).collect(),
             nodes: self.nodes_of(&taken),
         };
         claims.into_iter().map(allocation).collect()
     }
 
     /// The entry of an allocation result for a device that the search has taken.
-    fn allocated(&self, taken: &TakenDevice<'a, 'd>) -> Option<AllocatedDevice<'d>> {
+    fn allocated_device(&self, taken: &TakenDevice<'a, 'd>) -> Option<AllocatedDevice<'d>> {
         let (node_device, device) = self.device_at(taken.node_device)?;
         let pool = self.pools.pools.get(node_device.pool)?;
         let details = taken.claim_request.details;
@@ -52,16 +52,17 @@ impl<'a, 'd, S: Selectors + ?Sized> PodSearch<'a, 'd, S> {
         let (mut fields, mut labels) = (Vec::new(), Vec::new());
         for (_, device) in taken.iter().filter_map(|taken| self.device_at(taken.node_device)) {
             let slice = self.allocator.inventory.slices.get(device.slice);
-            let nodes =
-                slice.filter(|slice| !slice.selects_per_device()).map_or(device.nodes, |slice| slice.nodes);
+            let nodes = slice
+                .filter(|slice| !slice.has_node_selection_per_device())
+                .map_or(device.nodes, |slice| slice.nodes);
             if device.binds_to_node || matches!(nodes, NodeSelection::Name(_)) {
                 return AvailableOn::Node(self.pools.node.name);
             }
             if let NodeSelection::Selector(selector) = nodes {
                 // The API server accepts one term only.
                 for term in selector.terms().iter().take(1) {
-                    add_new(&mut fields, term.match_fields());
-                    add_new(&mut labels, term.match_expressions());
+                    add_missing_requirements(&mut fields, term.match_fields());
+                    add_missing_requirements(&mut labels, term.match_expressions());
                 }
             }
         }
@@ -73,7 +74,7 @@ impl<'a, 'd, S: Selectors + ?Sized> PodSearch<'a, 'd, S> {
 }
 
 /// Adds those requirements that are not listed yet, so that the node selector of an allocation has no duplicates.
-fn add_new<'d>(known: &mut Vec<NodeRequirement<'d>>, new: List<'d, NodeRequirement<'d>>) {
+fn add_missing_requirements<'d>(known: &mut Vec<NodeRequirement<'d>>, new: List<'d, NodeRequirement<'d>>) {
     let equal = |one: &NodeRequirement<'d>, other: NodeRequirement<'d>| {
         one.key() == other.key()
             && one.operator() == other.operator()

@@ -112,7 +112,7 @@ struct Position {
 }
 
 impl Position {
-    fn at_request(claim: usize, request: usize) -> Position {
+    fn start_of_request(claim: usize, request: usize) -> Position {
         Position { claim, request, alternative: None, device: 0, start: 0 }
     }
 }
@@ -171,7 +171,7 @@ impl<'a, 'd, S: Selectors + ?Sized> PodSearch<'a, 'd, S> {
     }
 
     /// Counts one step of the search, and fails if the step limit is exceeded.
-    pub(crate) fn step(&mut self) -> Result<(), Stopped> {
+    pub(crate) fn count_step(&mut self) -> Result<(), Stopped> {
         self.steps += 1;
         if self.steps > self.allocator.max_steps { Err(Box::new(StopReason::GaveUp)) } else { Ok(()) }
     }
@@ -194,14 +194,14 @@ impl<'a, 'd, S: Selectors + ?Sized> PodSearch<'a, 'd, S> {
 
     /// Returns true if the search finds a solution. Its devices are then on the stack.
     fn find_solution(&mut self) -> Result<bool, Stopped> {
-        let mut step = Step::Enter(Position::at_request(0, 0));
+        let mut step = Step::Enter(Position::start_of_request(0, 0));
         loop {
             step = match step {
                 Step::Done => return Ok(true),
                 Step::Enter(at) => self.enter_position(at)?,
                 Step::Back(failure) => match self.stack.pop() {
                     None => return Ok(false),
-                    Some(frame) => self.resume(frame, failure)?,
+                    Some(frame) => self.backtrack_to(frame, failure)?,
                 },
             }
         }
@@ -209,11 +209,11 @@ impl<'a, 'd, S: Selectors + ?Sized> PodSearch<'a, 'd, S> {
 
     // upstream v1.37 allocateOne
     fn enter_position(&mut self, at: Position) -> Result<Step, Stopped> {
-        self.step()?;
+        self.count_step()?;
         let Some(claim) = self.claims.get(at.claim) else { return Ok(Step::Done) };
         let Some(request) = claim.requests.get(at.request) else {
             self.stack.push(Frame::Claim);
-            return Ok(Step::Enter(Position::at_request(at.claim + 1, 0)));
+            return Ok(Step::Enter(Position::start_of_request(at.claim + 1, 0)));
         };
         if request.has_alternatives && at.alternative.is_none() {
             return Ok(self.try_alternative(at, 0, true));
@@ -227,7 +227,7 @@ impl<'a, 'd, S: Selectors + ?Sized> PodSearch<'a, 'd, S> {
             return Ok(Step::Back(Failure::NoDevice));
         }
         if at.device >= need.devices {
-            return Ok(Step::Enter(Position::at_request(at.claim, at.request + 1)));
+            return Ok(Step::Enter(Position::start_of_request(at.claim, at.request + 1)));
         }
         let devices = self.devices.get(at.claim).copied().unwrap_or(0);
         if devices + need.devices - at.device > MAX_DEVICES {
@@ -256,13 +256,13 @@ impl<'a, 'd, S: Selectors + ?Sized> PodSearch<'a, 'd, S> {
         from: usize,
     ) -> Result<Step, Stopped> {
         for node_device in from..self.pools.node_devices.len() {
-            self.step()?;
+            self.count_step()?;
             let is_free = self
                 .device_at(node_device)
                 .is_some_and(|(_, device)| self.is_free(claim_request, device.key));
             if !is_free
                 || !self.is_selectable(claim_request, node_device)?
-                || self.capacity_taken(claim_request, node_device)?.is_none()
+                || self.capacity_to_consume(claim_request, node_device)?.is_none()
             {
                 continue;
             }
@@ -283,7 +283,7 @@ impl<'a, 'd, S: Selectors + ?Sized> PodSearch<'a, 'd, S> {
     }
 
     /// Continues at an earlier choice after a branch failed.
-    fn resume(&mut self, frame: Frame<'a, 'd>, failure: Failure) -> Result<Step, Stopped> {
+    fn backtrack_to(&mut self, frame: Frame<'a, 'd>, failure: Failure) -> Result<Step, Stopped> {
         match frame {
             // Another device of an earlier claim can make a smaller alternative of the later one possible.
             Frame::Claim => Ok(Step::Back(Failure::NoDevice)),

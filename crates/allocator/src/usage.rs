@@ -3,7 +3,7 @@
 //! A result with adminAccess holds nothing. A device that no slice publishes cannot be allocated, so it is not
 //! recorded: after a change of slices, the usage must be rebuilt from the claims.
 
-use crate::capacity::{Amounts, add_amount, amount_of};
+use crate::capacity::{CapacityAmounts, add_amount, amount_of};
 use crate::inventory::{DeviceKey, Inventory};
 use foldhash::fast::RandomState;
 use std::collections::HashMap;
@@ -12,18 +12,18 @@ use tollgate_api::view::{self, AllocationResult, View as _};
 /// The devices that allocated claims hold.
 #[derive(Clone, Default, Debug)]
 pub struct Usage<'d> {
-    held: HashMap<DeviceKey, Held<'d>, RandomState>,
+    held: HashMap<DeviceKey, DeviceHolders<'d>, RandomState>,
 }
 
 /// The claims that hold one device, exclusively or in shares, and the capacity that the shares consume.
 #[derive(Clone, Default, Debug)]
-struct Held<'d> {
+struct DeviceHolders<'d> {
     /// Number of claims that hold the device exclusively. More than one only if several slices publish the
     /// same name.
     exclusive_holders: u32,
     shares: u32,
     shares_with_capacity: u32,
-    consumed: Amounts<'d>,
+    consumed: CapacityAmounts<'d>,
 }
 
 /// The device, or the share of it, that one allocation result holds.
@@ -109,13 +109,13 @@ impl<'d> Usage<'d> {
 
     /// True if claims hold shares of the device.
     pub fn has_shares(&self, device: DeviceKey) -> bool {
-        self.is_shared(device, true)
+        self.has_shares_holding_counters(device, true)
     }
 
     /// True if claims hold shares of the device that count as holding its counters: all shares if `bare` is set,
     /// otherwise only those with consumed capacity.
-    pub(crate) fn is_shared(&self, device: DeviceKey, bare: bool) -> bool {
-        let shares = |held: &Held<'_>| if bare { held.shares } else { held.shares_with_capacity };
+    pub(crate) fn has_shares_holding_counters(&self, device: DeviceKey, bare: bool) -> bool {
+        let shares = |held: &DeviceHolders<'_>| if bare { held.shares } else { held.shares_with_capacity };
         self.held.get(&device).is_some_and(|held| shares(held) > 0)
     }
 

@@ -92,8 +92,12 @@ pub struct Conformed<'d> {
 
 /// Decodes `value` by `schema`, and returns the errors that the API server's decoder, or a strict decoder, reports.
 pub fn conform(value: Value<'_>, schema: Schema) -> Conformed<'_> {
-    let mut walk =
-        Walk { schema, errors: ErrorList::default(), strict: ErrorList::default(), known: HashSet::new() };
+    let mut walk = SchemaWalk {
+        schema,
+        errors: ErrorList::default(),
+        strict: ErrorList::default(),
+        known: HashSet::new(),
+    };
     let frame = Frame { owner: schema.root, at: &Path::ROOT };
     walk.check_struct(value, schema.root, frame);
     let (errors, strict) = (walk.errors, walk.strict);
@@ -134,7 +138,7 @@ impl ErrorList {
 }
 
 /// Walks a document with its schema and collects errors.
-struct Walk {
+struct SchemaWalk {
     schema: Schema,
     errors: ErrorList,
     strict: ErrorList,
@@ -149,7 +153,7 @@ struct Frame<'p> {
     at: &'p Path<'p>,
 }
 
-impl Walk {
+impl SchemaWalk {
     /// Reports the parts of a value that do not decode as `ty`.
     fn check_value(&mut self, value: Value<'_>, ty: &'static Ty, frame: Frame<'_>) {
         if ty.accepts_any(value.kind()) {
@@ -161,8 +165,8 @@ impl Walk {
                 if let Err(detail) = gotime::parse(value.text()) {
                     self.report_error(frame, DecodeErrorKind::BadTime, || ErrorTexts {
                         detail,
-                        help: Some(suggest::for_time(value.text())),
-                        fix: mend::for_text(value, suggest::corrected_time(value.text()), frame.at),
+                        help: Some(suggest::hint_for_time(value.text())),
+                        fix: mend::fix_for_text(value, suggest::corrected_time(value.text()), frame.at),
                     });
                 }
             }
@@ -170,8 +174,8 @@ impl Walk {
                 if let Err(error) = quantity::Quantity::parse(quantity_text(value)) {
                     self.report_error(frame, DecodeErrorKind::BadQuantity, || ErrorTexts {
                         detail: error.text().to_owned(),
-                        help: Some(suggest::for_quantity(value.text())),
-                        fix: mend::for_text(value, suggest::corrected_quantity(value.text()), frame.at),
+                        help: Some(suggest::hint_for_quantity(value.text())),
+                        fix: mend::fix_for_text(value, suggest::corrected_quantity(value.text()), frame.at),
                     });
                 }
             }
@@ -184,8 +188,8 @@ impl Walk {
                 let schema = self.schema;
                 self.report_error(frame, DecodeErrorKind::WrongType, || ErrorTexts {
                     detail: type_error(value, ty, schema, frame),
-                    help: suggest::for_value(value, ty),
-                    fix: mend::for_value(value, ty, frame.at),
+                    help: suggest::hint_for_value(value, ty),
+                    fix: mend::fix_for_value(value, ty, frame.at),
                 });
             }
         }
@@ -252,7 +256,12 @@ impl Walk {
         }
         if !again {
             let schema = self.schema;
-            let words = || (suggest::for_field(ty, key, schema, at), mend::for_field(unknown, schema));
+            let words = || {
+                (
+                    suggest::hint_for_unknown_field(ty, key, schema, at),
+                    mend::fix_for_unknown_field(unknown, schema),
+                )
+            };
             self.report_strict(&at.field(key), DecodeErrorKind::UnknownField, words);
         }
     }
@@ -261,7 +270,7 @@ impl Walk {
     #[cold]
     fn report_duplicate(&mut self, at: &Path<'_>, object: Value<'_>, key: &str, parent: &Path<'_>) {
         self.report_strict(at, DecodeErrorKind::DuplicateKey, || {
-            let fix = mend::for_duplicate(object, key, parent);
+            let fix = mend::fix_for_duplicate_key(object, key, parent);
             let help = match fix {
                 Some(_) => "remove one of the two keys; their values are the same",
                 None => "the API server uses the last one; remove or rename the other key",

@@ -31,8 +31,11 @@ fn write_struct(
             return;
         }
         let member = value.get(field.json);
-        let left_out =
-            if field.pointer { member.is_null() } else { !field.always && is_empty(member, &field.ty) };
+        let left_out = if field.pointer {
+            member.is_null()
+        } else {
+            !field.always && is_omitted_when_empty(member, &field.ty)
+        };
         if left_out {
             continue;
         }
@@ -48,19 +51,19 @@ fn write_struct(
 }
 
 /// True if `omitempty`, or `omitzero` for times, leaves the value out. Never for structs.
-fn is_empty(value: Value<'_>, ty: &Ty) -> bool {
+fn is_omitted_when_empty(value: Value<'_>, ty: &Ty) -> bool {
     match ty {
         Ty::Str | Ty::Named(_) | Ty::CoreNamed(_) | Ty::Uid => value.str().is_empty(),
         Ty::Int => value.int().unwrap_or_default() == 0,
         Ty::Bool => !value.bool().unwrap_or_default(),
         Ty::List(_) | Ty::Map { .. } => value.is_empty(),
-        Ty::Time => instant(value).is_none(),
+        Ty::Time => nonzero_time(value).is_none(),
         Ty::Quantity | Ty::Raw | Ty::Struct(_) | Ty::StringOr(_) => false,
     }
 }
 
 /// The time that a value holds; `None` if it is not one, or is Go's zero time.
-fn instant(value: Value<'_>) -> Option<gotime::Timestamp> {
+fn nonzero_time(value: Value<'_>) -> Option<gotime::Timestamp> {
     time(value).filter(|time| !time.is_zero())
 }
 
@@ -81,7 +84,7 @@ pub fn write_value(
         Ty::Quantity => {
             gofmt::json_string(out, quantity(value).map_or("0".into(), |amount| amount.text()).as_ref())
         }
-        Ty::Time => match instant(value) {
+        Ty::Time => match nonzero_time(value) {
             Some(time) => gofmt::json_string(out, &gotime::rfc3339(time)),
             None => out.push_str("null"),
         },

@@ -129,8 +129,8 @@ impl<'d> Request<'d> {
         ] = last_members(request, FIELDS);
         let told = uid.str();
         // It is sent back; the API server's are 36 bytes.
-        if told.len() > LONGEST_UID {
-            return Err(bad_review("", uid, format!("request.uid is longer than {LONGEST_UID} bytes")));
+        if told.len() > MAX_UID_BYTES {
+            return Err(bad_review("", uid, format!("request.uid is longer than {MAX_UID_BYTES} bytes")));
         }
         for (name, value, expected) in
             [(KIND, kind, "AdmissionReview"), (VERSION_OF_API, api_version, API_VERSION)]
@@ -193,7 +193,7 @@ fn read_operation(uid: &str, given: Value<'_>, request: Value<'_>) -> Result<Ope
 }
 
 /// Maximum length in bytes of the uid of a review.
-const LONGEST_UID: usize = 1 << 10;
+const MAX_UID_BYTES: usize = 1 << 10;
 
 /// Fields of a review: they are looked for in every request.
 const REQUEST: Name = Name::of("request");
@@ -368,7 +368,7 @@ impl Response {
 
     /// Returns the response as the JSON of an AdmissionReview.
     pub fn encode(&self) -> Vec<u8> {
-        if self.is_plain_yes() {
+        if self.is_plain_allow() {
             let before = concat!(
                 r#"{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","#,
                 r#""response":{"uid":""#
@@ -379,7 +379,7 @@ impl Response {
     }
 
     /// True if the response only allows a request whose uid needs no escapes, as most do: it is written without serde.
-    fn is_plain_yes(&self) -> bool {
+    fn is_plain_allow(&self) -> bool {
         let is_bare = self.status.is_none() && self.patch.is_none() && self.warnings.is_empty();
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
         self.allowed && is_bare && self.audit_annotations.is_empty() && self.uid.bytes().all(is_plain)

@@ -110,32 +110,36 @@ impl<'t> Checker<'t, '_> {
     }
 
     fn check_ident(&mut self, id: NodeId, name: &str) -> Type {
-        self.lookup(name).unwrap_or_else(|| {
-            self.report(id, undeclared(name));
+        self.name_type(name).unwrap_or_else(|| {
+            self.report(id, undeclared_message(name));
             Type::Error
         })
     }
 
     /// The type of the innermost loop variable with that name; `None` if there is none.
-    fn local(&self, name: &str) -> Option<Type> {
+    fn loop_variable_type(&self, name: &str) -> Option<Type> {
         self.variables.iter().rev().find(|(variable, _)| *variable == name).map(|(_, found)| found.clone())
     }
 
     /// The type of a loop variable or a declared name; `None` if there is none.
-    fn lookup(&self, name: &str) -> Option<Type> {
+    fn name_type(&self, name: &str) -> Option<Type> {
         let local = match name.strip_prefix('.') {
             // A leading dot means the root of the namespace.
             Some(_) if self.env.scoped_names => None,
-            Some(plain) => self.local(plain),
-            None => self.local(name),
+            Some(plain) => self.loop_variable_type(plain),
+            None => self.loop_variable_type(name),
         };
-        local.or_else(|| names::declared(name, self.env))
+        local.or_else(|| names::declared_type(name, self.env))
     }
 
     /// The type of a dotted name if it is declared as a whole; `None` if it is not, or if it selects from a variable.
     fn lookup_qualified(&self, name: &str) -> Option<Type> {
         let first = name.split('.').next().unwrap_or(name);
-        if self.env.scoped_names && self.local(first).is_some() { None } else { self.lookup(name) }
+        if self.env.scoped_names && self.loop_variable_type(first).is_some() {
+            None
+        } else {
+            self.name_type(name)
+        }
     }
 
     fn check_select(&mut self, id: NodeId, operand: NodeId, field: &str, presence_test: bool) -> Type {
@@ -148,12 +152,12 @@ impl<'t> Checker<'t, '_> {
             }
             return found;
         }
-        let found = self.select(id, operand, field, false);
+        let found = self.field_type(id, operand, field, false);
         if presence_test { Type::Bool } else { self.unifier.resolve(&found) }
     }
 
     /// The type of the field `field` of `operand`, wrapped in an optional if `operand` or the selection is optional.
-    fn select(&mut self, id: NodeId, operand: NodeId, field: &str, optional: bool) -> Type {
+    fn field_type(&mut self, id: NodeId, operand: NodeId, field: &str, optional: bool) -> Type {
         let operand = self.check(operand);
         let operand = self.unifier.resolve(&operand);
         let (target, is_optional) = match &operand {
@@ -201,7 +205,7 @@ impl<'t> Checker<'t, '_> {
     fn check_optional_select(&mut self, id: NodeId, operand: NodeId, field: NodeId) -> Type {
         let tree = self.tree;
         let ExprKind::Literal(Literal::String(field)) = tree.kind(field) else { return Type::Dyn };
-        let found = self.select(id, operand, field, true);
+        let found = self.field_type(id, operand, field, true);
         if let Some(slot) = self.overloads.get_mut(id.index()) {
             *slot = functions::overloads("_?._", self.env).collect();
         }
@@ -213,7 +217,7 @@ impl<'t> Checker<'t, '_> {
         let mut result = Type::Bool;
         for (arg, found) in args.iter().zip(found) {
             if !self.unifier.is_assignable(found, &Type::Bool) {
-                self.mismatch(*arg, &Type::Bool, found);
+                self.report_type_mismatch(*arg, &Type::Bool, found);
                 result = Type::Error;
             }
         }
@@ -258,7 +262,7 @@ impl<'t> Checker<'t, '_> {
                 let message = self.no_overload(name, style, found);
                 self.report(id, message);
             } else if !is_known {
-                self.report(id, undeclared(name));
+                self.report(id, undeclared_message(name));
             }
             Type::Error
         })
@@ -276,7 +280,7 @@ impl<'t> Checker<'t, '_> {
     }
 
     /// Reports that a node has another type than expected.
-    fn mismatch(&mut self, id: NodeId, expected: &Type, found: &Type) {
+    fn report_type_mismatch(&mut self, id: NodeId, expected: &Type, found: &Type) {
         self.report(id, format!("expected type '{}' but found '{}'", expected.shown(), found.shown()));
     }
 
@@ -309,7 +313,7 @@ impl<'t> Checker<'t, '_> {
             return (**inner).clone();
         }
         if !found.is_dyn() {
-            self.mismatch(id, &Type::optional(found.clone()), found);
+            self.report_type_mismatch(id, &Type::optional(found.clone()), found);
         }
         found.clone()
     }
@@ -371,13 +375,13 @@ impl<'t> Checker<'t, '_> {
     /// Reports an error if `found` is not assignable to `expected`.
     fn assert_type(&mut self, id: NodeId, expected: &Type, found: &Type) {
         if !self.unifier.is_assignable(expected, found) {
-            self.mismatch(id, expected, found);
+            self.report_type_mismatch(id, expected, found);
         }
     }
 }
 
 /// The message about a name that is not declared.
-pub(super) fn undeclared(name: &str) -> String {
+pub(super) fn undeclared_message(name: &str) -> String {
     format!("undeclared reference to '{name}' (in container '')")
 }
 

@@ -119,10 +119,10 @@ impl<'t> Estimator<'t> {
     }
 
     fn cost_of_ident(&mut self, id: NodeId, name: &'t str) -> u64 {
-        let path = match (self.local(name), name.strip_prefix('.')) {
+        let path = match (self.loop_variable(name), name.strip_prefix('.')) {
             (Some(local), _) => local.path.clone(),
             // Past a variable of the same name, which has no limits of its own.
-            (None, Some(plain)) if self.local(plain).is_some() => Path::of_variable(name),
+            (None, Some(plain)) if self.loop_variable(plain).is_some() => Path::of_variable(name),
             (None, Some(plain)) => Path::of_variable(plain),
             (None, None) => Path::of_variable(name),
         };
@@ -135,7 +135,7 @@ impl<'t> Estimator<'t> {
         if presence_test {
             return cost;
         }
-        let path = self.path(operand).extended(field);
+        let path = self.device_path(operand).extended(field);
         set_known(&mut self.paths, id, Some(path));
         let is_lookup = matches!(self.checked.type_of(operand), Type::Map(..))
             || self.checked.type_of(operand).is_object();
@@ -207,7 +207,7 @@ impl<'t> Estimator<'t> {
 
     /// Adds the accumulator of a loop to the variables.
     fn push_accumulator(&mut self, body: &'t Loop) {
-        let (path, contents) = (self.path(body.init), self.contents(body.init));
+        let (path, contents) = (self.device_path(body.init), self.contents(body.init));
         let size = self.size(body.init);
         self.locals.push(LoopVariable { name: &body.accumulator, path, size, contents });
     }
@@ -219,7 +219,7 @@ impl<'t> Estimator<'t> {
             Some(inside) => inside.is_list,
             None => matches!(self.checked.type_of(body.range), Type::List(_)),
         };
-        let path = self.path(body.range);
+        let path = self.device_path(body.range);
         let variable = |name: &'t str, step: &'t str, size: Option<Size>| LoopVariable {
             name,
             path: path.extended(step),
@@ -242,21 +242,21 @@ impl<'t> Estimator<'t> {
     }
 
     /// The innermost variable with that name; `None` if there is none.
-    fn local(&self, name: &str) -> Option<&LoopVariable<'t>> {
+    fn loop_variable(&self, name: &str) -> Option<&LoopVariable<'t>> {
         self.locals.iter().rev().find(|local| local.name == name)
     }
 
     /// The variable that a node names; `None` if it is not a variable.
-    fn local_of(&self, id: NodeId) -> Option<&LoopVariable<'t>> {
+    fn loop_variable_of(&self, id: NodeId) -> Option<&LoopVariable<'t>> {
         match self.tree.kind(id) {
-            ExprKind::Ident(name) => self.local(name),
+            ExprKind::Ident(name) => self.loop_variable(name),
             _ => None,
         }
     }
 
     /// The path in the device from which the value of a node comes; empty if unknown.
-    fn path(&self, id: NodeId) -> Path<'t> {
-        match self.local_of(id) {
+    fn device_path(&self, id: NodeId) -> Path<'t> {
+        match self.loop_variable_of(id) {
             Some(local) => local.path.clone(),
             None => self.paths.get(id.index()).cloned().flatten().unwrap_or_default(),
         }
@@ -267,12 +267,12 @@ impl<'t> Estimator<'t> {
         if let Some(known) = get_known(&self.sizes, id).or_else(|| self.written_size(id)) {
             return Some(known);
         }
-        if let Some(limit) = self.path(id).size() {
+        if let Some(limit) = self.device_path(id).size() {
             set_known(&mut self.sizes, id, Some(limit));
             return Some(limit);
         }
         let of_type = is_scalar(self.checked.type_of(id)).then_some(Size::exactly(1));
-        of_type.or_else(|| self.local_of(id).and_then(|local| local.size))
+        of_type.or_else(|| self.loop_variable_of(id).and_then(|local| local.size))
     }
 
     fn size_or_unknown(&mut self, id: NodeId) -> Size {
@@ -294,7 +294,7 @@ impl<'t> Estimator<'t> {
 
     /// Returns the sizes of the elements or entries of a node's list or map; `None` if they are not known.
     fn contents(&self, id: NodeId) -> Option<ContentSizes> {
-        get_known(&self.contents, id).or_else(|| self.local_of(id).and_then(|local| local.contents))
+        get_known(&self.contents, id).or_else(|| self.loop_variable_of(id).and_then(|local| local.contents))
     }
 
     /// Copies what is known about the size of one node and of its contents to another node.

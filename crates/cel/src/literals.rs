@@ -66,7 +66,7 @@ fn check_one_type(tree: &Tree, checked: &Checked, elements: &[Element], issues: 
     let mut types = types.peekable();
     let Some(expected) = types.peek().map(|(_, found)| *found) else { return };
     if let Some((id, found)) = types.find(|(_, found)| !is_equivalent(expected, found)) {
-        issues.report(tree.at(id), mismatch(expected, found));
+        issues.report(tree.at(id), type_mismatch_message(expected, found));
     }
 }
 
@@ -79,10 +79,10 @@ fn check_entry_types(tree: &Tree, checked: &Checked, entries: &[MapEntry], issue
     for entry in entries {
         let (found_key, found_value) = types(entry);
         if !is_equivalent(key, found_key) {
-            issues.report(tree.at(entry.key), mismatch(key, found_key));
+            issues.report(tree.at(entry.key), type_mismatch_message(key, found_key));
         }
         if !is_equivalent(value, found_value) {
-            issues.report(tree.at(entry.value), mismatch(value, found_value));
+            issues.report(tree.at(entry.value), type_mismatch_message(value, found_value));
         }
     }
 }
@@ -113,7 +113,7 @@ fn is_equivalent(left: &Type, right: &Type) -> bool {
 }
 
 /// The message that a type differs from the expected one.
-fn mismatch(expected: &Type, found: &Type) -> String {
+fn type_mismatch_message(expected: &Type, found: &Type) -> String {
     format!("expected type '{}' but found '{}'", expected.shown(), found.shown())
 }
 

@@ -11,7 +11,7 @@ pub(super) const NULL_VALUE: &str = "google.protobuf.NullValue.NULL_VALUE";
 
 /// The type that a message name such as `google.protobuf.Duration` refers to, with the name by which its fields are
 /// looked up.
-pub(super) enum Message {
+pub(super) enum MessageType {
     Of(Type, String),
     /// The name is that of a type without fields that an expression could set.
     OtherType(Type, String),
@@ -21,7 +21,7 @@ pub(super) enum Message {
 }
 
 /// The result of looking up a field of a message.
-pub(super) enum Field {
+pub(super) enum FieldLookup {
     Of(Type),
     Undefined,
     /// No message has this name.
@@ -30,7 +30,7 @@ pub(super) enum Field {
 
 /// The type of a declared identifier; `None` if it is not declared. A leading dot refers to the root
 /// namespace, in which everything is declared.
-pub(super) fn declared(name: &str, env: CelEnv) -> Option<Type> {
+pub(super) fn declared_type(name: &str, env: CelEnv) -> Option<Type> {
     let name = name.strip_prefix('.').unwrap_or(name);
     match name {
         _ if env.scope.variables().contains(&name) => Some(match env.scope {
@@ -43,18 +43,18 @@ pub(super) fn declared(name: &str, env: CelEnv) -> Option<Type> {
 }
 
 /// Resolves a message name, such as `google.protobuf.Duration`.
-pub(super) fn message(name: &str, env: CelEnv) -> Message {
+pub(super) fn message_type(name: &str, env: CelEnv) -> MessageType {
     let name = name.strip_prefix('.').unwrap_or(name);
     if let Some(found) = type_named(name, env) {
         return match message_name(&found, name, env) {
-            Some(message) => Message::Of(found, message.to_owned()),
-            None => Message::OtherType(Type::Error, found.bare_name()),
+            Some(message) => MessageType::Of(found, message.to_owned()),
+            None => MessageType::OtherType(Type::Error, found.bare_name()),
         };
     }
-    match declared(name, env) {
+    match declared_type(name, env) {
         // Only names of types are looked for since names have scopes.
-        Some(found) if !env.scoped_names => Message::Variable(found, name.to_owned()),
-        _ => Message::Undeclared,
+        Some(found) if !env.scoped_names => MessageType::Variable(found, name.to_owned()),
+        _ => MessageType::Undeclared,
     }
 }
 
@@ -82,16 +82,16 @@ fn message_name(found: &Type, name: &str, env: CelEnv) -> Option<&'static str> {
 }
 
 /// Looks up a field of a message by their names.
-pub(super) fn field(message: &str, field: &str, env: CelEnv) -> Field {
+pub(super) fn field_lookup(message: &str, field: &str, env: CelEnv) -> FieldLookup {
     let is_plain =
         matches!(message, "bool" | "int" | "uint" | "double" | "string" | "bytes" | "list" | "map");
     let is_message = message.starts_with("google.protobuf.") && type_named(message, env).is_some();
     if !is_plain && !is_message && message != types::DEVICE {
-        return Field::Unresolved;
+        return FieldLookup::Unresolved;
     }
     let found =
         if message == types::DEVICE { device_field(field, env) } else { known_field(message, field, env) };
-    found.map_or(Field::Undefined, Field::Of)
+    found.map_or(FieldLookup::Undefined, FieldLookup::Of)
 }
 
 /// The type of a field of a protobuf message or a map; `None` if there is none.

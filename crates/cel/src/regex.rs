@@ -39,7 +39,7 @@ fn error<T>(problem: &'static str, part: &str) -> Result<T, PatternError> {
 }
 
 /// The part of `from` before `rest`, which must be a suffix of it.
-fn between<'p>(from: &'p str, rest: &str) -> &'p str {
+fn part_before<'p>(from: &'p str, rest: &str) -> &'p str {
     from.get(..from.len().saturating_sub(rest.len())).unwrap_or(from)
 }
 
@@ -70,10 +70,10 @@ fn parse_whole(pattern: &str) -> Result<Parser<'_>, PatternError> {
     let mut last_repeat = None;
     while !parser.rest.is_empty() {
         let (before, length) = (parser.rest, parser.translated.len());
-        last_repeat = parser.step(last_repeat)?;
+        last_repeat = parser.parse_element(last_repeat)?;
         // What has no translation of its own is written alike; an empty `\Q\E` is nothing.
         if parser.translated.len() == length && !before.starts_with('\\') {
-            parser.translated.push_str(between(before, parser.rest));
+            parser.translated.push_str(part_before(before, parser.rest));
         }
     }
     if parser.outer.is_empty() { Ok(parser) } else { error("missing closing )", pattern) }
@@ -95,7 +95,7 @@ struct Parser<'p> {
 impl<'p> Parser<'p> {
     /// Parses one element. If it is a repetition, returns the rest of the pattern from its start; otherwise
     /// `None`.
-    fn step(&mut self, last_repeat: Option<&'p str>) -> Result<Option<&'p str>, PatternError> {
+    fn parse_element(&mut self, last_repeat: Option<&'p str>) -> Result<Option<&'p str>, PatternError> {
         let before = self.rest;
         match before.chars().next() {
             Some('(') if before.starts_with("(?") => self.take_flags_or_group()?,
@@ -201,10 +201,10 @@ impl<'p> Parser<'p> {
             self.skip(1);
         }
         if let Some(last) = last_repeat {
-            return error("invalid nested repetition operator", between(last, self.rest));
+            return error("invalid nested repetition operator", part_before(last, self.rest));
         }
         let Some(node) = self.group.take_last() else {
-            return error("missing argument to repetition operator", between(before, self.rest));
+            return error("missing argument to repetition operator", part_before(before, self.rest));
         };
         let node = repeated(node);
         self.push(node)?;
@@ -222,11 +222,11 @@ impl<'p> Parser<'p> {
         let (low, high) = match (low, high) {
             (Some(low), RepeatBound::None) if low <= MAX_REPEAT => (low, None),
             (Some(low), RepeatBound::At(high)) if low <= high && high <= MAX_REPEAT => (low, Some(high)),
-            _ => return error("invalid repeat count", between(before, self.rest)),
+            _ => return error("invalid repeat count", part_before(before, self.rest)),
         };
         let node = self.repeat(before, last_repeat, |node| node.repeated(low, high))?;
         if (low >= 2 || high.is_some_and(|high| high >= 2)) && node.copies() > MAX_REPEAT {
-            return error("invalid repeat count", between(before, self.rest));
+            return error("invalid repeat count", part_before(before, self.rest));
         }
         Ok(())
     }
@@ -263,7 +263,7 @@ impl<'p> Parser<'p> {
                 _ => break,
             }
         }
-        error("invalid or unsupported Perl syntax", between(start, self.rest))
+        error("invalid or unsupported Perl syntax", part_before(start, self.rest))
     }
 
     /// Parses an escape sequence.
@@ -272,7 +272,7 @@ impl<'p> Parser<'p> {
         match start.as_bytes().get(1) {
             Some(b'A' | b'b' | b'B' | b'z') => {
                 self.skip(2);
-                let anchor = between(start, self.rest);
+                let anchor = part_before(start, self.rest);
                 self.translated.push_str(if anchor == "\\b" { "(?-u:\\b)" } else { anchor });
                 self.push(Node::leaf())
             }
@@ -288,7 +288,7 @@ impl<'p> Parser<'p> {
             _ => {
                 let node = if let Some(rest) = class::skip_escaped_class(start)? {
                     self.rest = rest;
-                    let class = class::translated_class(between(start, rest));
+                    let class = class::translated_class(part_before(start, rest));
                     // Neither `\w` nor its like gets more letters by ignoring case; `\pL` does.
                     let (open, close) = if class.starts_with('[') { ("(?-i:", ")") } else { ("", "") };
                     self.translated.extend([open, &class, close]);

@@ -86,12 +86,12 @@ impl std::fmt::Display for ApiError {
 impl std::error::Error for ApiError {}
 
 /// Largest response that is read line by line; the metrics of an API server have a few MiB.
-const MAX_LINES: usize = 64 << 20;
+const MAX_LINED_RESPONSE_BYTES: usize = 64 << 20;
 /// Maximum length in bytes of a line of `/metrics`.
 const MAX_METRIC_LINE_BYTES: usize = 1 << 20;
 
 /// Maximum size in bytes of a response with one object, and of the text of an error response.
-const MAX_RESPONSE: usize = 32 << 20;
+const MAX_RESPONSE_BYTES: usize = 32 << 20;
 /// User agent of all requests, by which the audit log of an API server shows those of Tollgate.
 const USER_AGENT: &str = concat!("tollgate/", env!("CARGO_PKG_VERSION"));
 
@@ -153,7 +153,7 @@ impl std::fmt::Debug for ApiClient {
 impl ApiClient {
     /// Reads the configuration; does not connect. For inside of a runtime.
     pub(super) fn open(target: Target<'_>, timing: Timing) -> anyhow::Result<ApiClient> {
-        let (mut config, context) = kubeconfig::load(target)?;
+        let (mut config, context) = kubeconfig::load_config(target)?;
         config.connect_timeout = Some(timing.request_timeout.min(Duration::from_secs(10)));
         // Every caller retries in its own way.
         config.default_retry = false;
@@ -191,11 +191,11 @@ impl ApiClient {
 
     /// Gets the object or list at a path.
     pub(super) async fn get(&self, path: &str, accept: &str) -> Result<String, ApiError> {
-        self.get_object(path, accept, MAX_RESPONSE).await
+        self.get_object(path, accept, MAX_RESPONSE_BYTES).await
     }
 
     /// Gets the object at a path; `None` if there is none.
-    pub(super) async fn find(&self, path: &str) -> Result<Option<String>, ApiError> {
+    pub(super) async fn get_if_exists(&self, path: &str) -> Result<Option<String>, ApiError> {
         match self.get(path, FULL_OBJECTS).await {
             Err(error) if error.code() == 404 => Ok(None),
             answer => answer.map(Some),
@@ -203,13 +203,13 @@ impl ApiClient {
     }
 
     /// Gets the resource at a path, up to `limit` bytes. Returns the response even if its status is an error.
-    pub(super) async fn get_any(
+    pub(super) async fn get_with_any_status(
         &self,
         path: &str,
         accept: &str,
         limit: usize,
     ) -> Result<Response<String>, ApiError> {
-        self.send_and_read_any(build_request(Method::GET, path, accept, None)?, limit).await
+        self.send_and_read_any_status(build_request(Method::GET, path, accept, None)?, limit).await
     }
 
     /// Gets a page of a list; an error if it has more than `limit` bytes.
@@ -237,16 +237,18 @@ impl ApiClient {
         object: Option<String>,
     ) -> Result<Response<String>, ApiError> {
         let content = object.map(|object| (FULL_OBJECTS, object));
-        self.send_and_read_any(build_request(method, path, FULL_OBJECTS, content)?, MAX_RESPONSE).await
+        self.send_and_read_any_status(build_request(method, path, FULL_OBJECTS, content)?, MAX_RESPONSE_BYTES)
+            .await
     }
 
     /// Adds the `Authorization` header to a request, if there is a token file or an exec plugin.
     async fn add_token(&self, mut request: Request<Body>) -> Result<Request<Body>, ApiError> {
         let header = match (&self.token, &self.plugin) {
-            (Some(token), _) => Some(token.header()),
-            (None, Some(plugin)) => {
-                plugin.header().await.map_err(|error| ApiError::Unexpected(format!("{error:#}")))?
-            }
+            (Some(token), _) => Some(token.authorization_header()),
+            (None, Some(plugin)) => plugin
+                .authorization_header()
+                .await
+                .map_err(|error| ApiError::Unexpected(format!("{error:#}")))?,
             (None, None) => None,
         };
         if let Some(header) = header {
@@ -267,7 +269,7 @@ impl ApiClient {
     }
 
     /// Sends a request and reads up to `limit` bytes of the body; returns the response even if its status is an error.
-    async fn send_and_read_any(
+    async fn send_and_read_any_status(
         &self,
         request: Request<Body>,
         limit: usize,
@@ -291,13 +293,23 @@ impl ApiClient {
     }
 
     /// Sends a server-side apply, which takes over fields that other managers own; returns the stored object.
-    pub(super) async fn apply(&self, path: &str, manager: &str, object: String) -> Result<String, ApiError> {
+    pub(super) async fn server_side_apply(
+        &self,
+        path: &str,
+        manager: &str,
+        object: String,
+    ) -> Result<String, ApiError> {
         let path = format!("{path}?fieldManager={manager}&force=true");
         self.patch(&path, "application/apply-patch+yaml", object).await
     }
 
     /// Sends a JSON merge patch; returns the stored object.
-    pub(super) async fn merge(&self, path: &str, manager: &str, patch: String) -> Result<String, ApiError> {
+    pub(super) async fn merge_patch(
+        &self,
+        path: &str,
+        manager: &str,
+        patch: String,
+    ) -> Result<String, ApiError> {
         let path = format!("{path}?fieldManager={manager}");
         self.patch(&path, "application/merge-patch+json", patch).await
     }
@@ -305,7 +317,7 @@ impl ApiClient {
     /// Sends a patch of this media type; returns the stored object.
     async fn patch(&self, path: &str, media_type: &'static str, patch: String) -> Result<String, ApiError> {
         let request = build_request(Method::PATCH, path, FULL_OBJECTS, Some((media_type, patch)))?;
-        self.send_and_read(request, MAX_RESPONSE).await
+        self.send_and_read(request, MAX_RESPONSE_BYTES).await
     }
 
     /// Opens a watch, which is read line by line.
@@ -328,8 +340,10 @@ impl ApiClient {
                 let frame = frame.map_err(|error| ApiError::Unreachable(error_chain(&error)))?;
                 let Ok(bytes) = frame.into_data() else { continue };
                 size = size.saturating_add(bytes.len());
-                if size > MAX_LINES {
-                    return Err(ApiError::Unreachable(format!("{path} has more than {MAX_LINES} bytes")));
+                if size > MAX_LINED_RESPONSE_BYTES {
+                    return Err(ApiError::Unreachable(format!(
+                        "{path} has more than {MAX_LINED_RESPONSE_BYTES} bytes"
+                    )));
                 }
                 rest.extend_from_slice(&bytes);
                 if let Some(end) = rest.iter().rposition(|byte| *byte == b'\n') {
@@ -353,7 +367,7 @@ impl ApiClient {
 
     /// Sends a request and reads up to `limit` bytes of the body; an error status is an error.
     async fn send_and_read(&self, request: Request<Body>, limit: usize) -> Result<String, ApiError> {
-        let response = self.send_and_read_any(request, limit).await?;
+        let response = self.send_and_read_any_status(request, limit).await?;
         let (code, text) = (response.status(), response.into_body());
         if code.is_success() { Ok(text) } else { Err(status_error(code.as_u16(), &text)) }
     }
@@ -365,7 +379,7 @@ impl ApiClient {
             return Ok(response);
         }
         let code = response.status().as_u16();
-        let text = self.within_timeout(read_at_most(response.into_body(), MAX_RESPONSE)).await;
+        let text = self.within_timeout(read_at_most(response.into_body(), MAX_RESPONSE_BYTES)).await;
         Err(status_error(code, &text.unwrap_or_default()))
     }
 }
@@ -428,7 +442,7 @@ async fn read_at_most(mut body: Body, limit: usize) -> Result<String, ApiError> 
     while let Some(frame) = poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await {
         let frame = frame.map_err(|error| ApiError::Unreachable(error_chain(&error)))?;
         if let Ok(bytes) = frame.into_data() {
-            append(&mut read, &bytes);
+            append_without_doubling(&mut read, &bytes);
         }
         if read.len() > limit {
             read.truncate(KEPT_HEAD_BYTES);
@@ -439,7 +453,7 @@ async fn read_at_most(mut body: Body, limit: usize) -> Result<String, ApiError> 
 }
 
 /// Appends bytes to a buffer. A buffer of more than 1 MiB grows only by what is needed, instead of doubling.
-pub(super) fn append(read: &mut Vec<u8>, bytes: &[u8]) {
+pub(super) fn append_without_doubling(read: &mut Vec<u8>, bytes: &[u8]) {
     if read.capacity() - read.len() < bytes.len() && read.len() > 1 << 20 {
         read.reserve_exact(bytes.len().max(1 << 20));
     }

@@ -57,7 +57,7 @@ impl Cluster {
     /// Returns the labels of a namespace as JSON; `None` if the namespace does not exist.
     pub fn namespace_labels(&self, name: &str) -> Result<Option<String>, ApiError> {
         let path = format!("/api/v1/namespaces/{name}");
-        let found = self.wait_for(|client| async move { client.find(&path).await })?;
+        let found = self.wait_for(|client| async move { client.get_if_exists(&path).await })?;
         let Some(text) = found else { return Ok(None) };
         let namespace = doc::parse(&text).map_err(|_error| ApiError::not_json())?;
         let labels = namespace.root().get("metadata").get("labels");

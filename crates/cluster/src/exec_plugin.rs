@@ -24,7 +24,7 @@ use tollgate_document::source::documents;
 use tollgate_formats::gotime;
 
 /// Minimum time between two runs of a plugin whose credentials are refused.
-const RUN_AGAIN: Duration = Duration::from_secs(10);
+const MIN_RERUN_INTERVAL: Duration = Duration::from_secs(10);
 
 /// An exec credential plugin of a kubeconfig, and the credentials that it issued last.
 #[derive(Clone)]
@@ -59,10 +59,10 @@ impl ExecPlugin {
     }
 
     /// Returns the header `Bearer …`. Runs the plugin again if the token has expired or was refused.
-    pub(super) async fn header(&self) -> anyhow::Result<Option<HeaderValue>> {
+    pub(super) async fn authorization_header(&self) -> anyhow::Result<Option<HeaderValue>> {
         let mut last = self.last.lock().await;
         let has_expired = last.expires.is_some_and(|expires| unix_seconds() > expires);
-        if has_expired || (last.is_refused && last.at.elapsed() >= RUN_AGAIN) {
+        if has_expired || (last.is_refused && last.at.elapsed() >= MIN_RERUN_INTERVAL) {
             let config = self.config.clone();
             let (issued, _) = tokio::task::spawn_blocking(move || run_plugin(&config)).await??;
             *last = issued;

@@ -14,7 +14,7 @@ use secrecy::ExposeSecret as _;
 const SECRET: &str = "SECRET";
 
 /// Number of times that the word occurs where a kubeconfig has credentials.
-fn secrets(kubeconfig: &Kubeconfig) -> usize {
+fn secret_count(kubeconfig: &Kubeconfig) -> usize {
     let count = |text: &str| text.matches(SECRET).count();
     let users = kubeconfig.auth_infos.iter().filter_map(|user| user.auth_info.as_ref());
     let in_users: usize = users
@@ -48,12 +48,12 @@ pub fn kubeconfig(data: &[u8]) {
         return;
     }
     // An error may show the word if it is also something else, such as the name of a context.
-    if text.matches(SECRET).count() != secrets(&kubeconfig) {
+    if text.matches(SECRET).count() != secret_count(&kubeconfig) {
         return;
     }
     let contexts = kubeconfig.contexts.iter().take(3).map(|context| Some(context.name.as_str()));
     for context in contexts.chain([None]) {
-        let Err(error) = crate::kubeconfig::configure(&kubeconfig, context) else { continue };
+        let Err(error) = crate::kubeconfig::config_for_context(&kubeconfig, context) else { continue };
         let error = format!("{error:#}");
         assert!(!error.contains(SECRET), "{error}");
     }

@@ -26,7 +26,7 @@ const MAX_LISTED: usize = 20;
 
 /// Reads the client configuration of a target, and the name of its context. The name is `None` for the service account
 /// of a pod.
-pub(super) fn load(target: Target<'_>) -> anyhow::Result<(Config, Option<String>)> {
+pub(super) fn load_config(target: Target<'_>) -> anyhow::Result<(Config, Option<String>)> {
     let Some(kubeconfig) = load_kubeconfig(target.kubeconfig)? else {
         if let Some(context) = target.context {
             anyhow::bail!(
@@ -38,13 +38,16 @@ pub(super) fn load(target: Target<'_>) -> anyhow::Result<(Config, Option<String>
         )?;
         return Ok((config, None));
     };
-    let (config, context) = configure(&kubeconfig, target.context)?;
+    let (config, context) = config_for_context(&kubeconfig, target.context)?;
     Ok((config, Some(context)))
 }
 
 /// Returns the client configuration of a context of a kubeconfig, and the name of the context.
-pub(crate) fn configure(kubeconfig: &Kubeconfig, context: Option<&str>) -> anyhow::Result<(Config, String)> {
-    let Choice { context, cluster, mut user } = choose_context(kubeconfig, context)?;
+pub(crate) fn config_for_context(
+    kubeconfig: &Kubeconfig,
+    context: Option<&str>,
+) -> anyhow::Result<(Config, String)> {
+    let ChosenContext { context, cluster, mut user } = choose_context(kubeconfig, context)?;
     let mut cluster = cluster.clone();
     remove_empty_values(&mut cluster, &mut user);
     for file in
@@ -52,7 +55,7 @@ pub(crate) fn configure(kubeconfig: &Kubeconfig, context: Option<&str>) -> anyho
     {
         // A file that is missing is reported where it is used.
         if Path::new(file).exists() {
-            check_size(Path::new(file))?;
+            check_kubeconfig_file(Path::new(file))?;
         }
     }
     check_cluster(&cluster)?;
@@ -110,7 +113,7 @@ fn remove_empty_values(cluster: &mut Cluster, user: &mut AuthInfo) {
 /// missing. `None` if there is nothing in them.
 fn load_kubeconfig(named: Option<&Path>) -> anyhow::Result<Option<Kubeconfig>> {
     if let Some(file) = named {
-        check_size(file)?;
+        check_kubeconfig_file(file)?;
         return read_kubeconfig(file).map(Some);
     }
     let listed: Vec<PathBuf> = std::env::var_os("KUBECONFIG")
@@ -127,7 +130,7 @@ fn load_kubeconfig(named: Option<&Path>) -> anyhow::Result<Option<Kubeconfig>> {
         if file == Path::new("/dev/null") || !exists(&file)? {
             continue;
         }
-        check_size(&file)?;
+        check_kubeconfig_file(&file)?;
         merged = merged.merge(read_kubeconfig(&file)?).map_err(|error| without_secrets(&error))?;
     }
     let is_empty =
@@ -153,7 +156,7 @@ fn read_kubeconfig(file: &Path) -> anyhow::Result<Kubeconfig> {
 
 /// The context that is used, with its cluster and user.
 #[derive(Debug)]
-struct Choice<'k> {
+struct ChosenContext<'k> {
     context: String,
     cluster: &'k Cluster,
     /// The user of the context; without credentials if the kubeconfig does not contain the user, as for kubectl.
@@ -161,7 +164,7 @@ struct Choice<'k> {
 }
 
 /// Finds the named context, or the current one if none is named, with its cluster and user.
-fn choose_context<'k>(kubeconfig: &'k Kubeconfig, named: Option<&str>) -> anyhow::Result<Choice<'k>> {
+fn choose_context<'k>(kubeconfig: &'k Kubeconfig, named: Option<&str>) -> anyhow::Result<ChosenContext<'k>> {
     let available = || {
         let names: Vec<&str> = kubeconfig.contexts.iter().map(|context| context.name.as_str()).collect();
         let more = names.len().saturating_sub(MAX_LISTED);
@@ -184,7 +187,7 @@ fn choose_context<'k>(kubeconfig: &'k Kubeconfig, named: Option<&str>) -> anyhow
     })?;
     let user = kubeconfig.auth_infos.iter().find(|user| Some(&user.name) == context.user.as_ref());
     let user = user.and_then(|user| user.auth_info.clone()).unwrap_or_default();
-    Ok(Choice { context: name.to_owned(), cluster, user })
+    Ok(ChosenContext { context: name.to_owned(), cluster, user })
 }
 
 /// The error for a file that cannot be parsed. It has only the number of the line: a parser quotes lines, which may
@@ -210,7 +213,7 @@ pub(super) fn without_secrets(error: &dyn std::error::Error) -> anyhow::Error {
 }
 
 /// Refuses a file that is too large or not a regular file: kube reads files to their end, and a device may have none.
-fn check_size(file: &Path) -> anyhow::Result<()> {
+fn check_kubeconfig_file(file: &Path) -> anyhow::Result<()> {
     let name = || format!("cannot read {}", file.display());
     let found = std::fs::metadata(file).with_context(name)?;
     let fits = found.is_file() && found.len() <= MAX_KUBECONFIG;
@@ -222,14 +225,14 @@ fn check_size(file: &Path) -> anyhow::Result<()> {
 mod tests {
     use std::path::Path;
 
-    use super::{check_size, choose_context, not_a_kubeconfig, without_secrets};
+    use super::{check_kubeconfig_file, choose_context, not_a_kubeconfig, without_secrets};
     use kube::config::Kubeconfig;
 
     #[test]
     fn a_kubeconfig_is_a_file() {
-        let error = check_size(Path::new("/dev/zero")).expect_err("endless").to_string();
+        let error = check_kubeconfig_file(Path::new("/dev/zero")).expect_err("endless").to_string();
         assert_eq!(error, "/dev/zero: must be a regular file of at most 1 MiB");
-        let missing = check_size(Path::new("/nonexistent/kubeconfig")).expect_err("missing");
+        let missing = check_kubeconfig_file(Path::new("/nonexistent/kubeconfig")).expect_err("missing");
         assert_eq!(missing.to_string(), "cannot read /nonexistent/kubeconfig");
     }
 

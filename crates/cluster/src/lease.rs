@@ -155,29 +155,29 @@ impl Elector {
         let is_ours = current == holder;
         let is_wanted = (self.settings.is_wanted)();
         if !is_wanted && !is_ours {
-            self.set(None, "not needed".to_owned());
+            self.set_state(None, "not needed".to_owned());
             return Ok(());
         }
         let seconds = spec.get("leaseDurationSeconds").int().unwrap_or(LEASE_DURATION_SECONDS).clamp(1, 600);
         let duration = Duration::from_secs(seconds.unsigned_abs());
         if !is_ours && !current.is_empty() && since.elapsed() < duration {
-            self.set(None, format!("held by {current}"));
+            self.set_state(None, format!("held by {current}"));
             return Ok(());
         }
         // What the holder may do ends with the age of the request, not of the response.
         let began = Instant::now();
-        let new = self.spec(is_wanted, is_ours.then(|| spec.get("acquireTime").str()), spec);
+        let new = self.lease_spec(is_wanted, is_ours.then(|| spec.get("acquireTime").str()), spec);
         let object = with_member(lease.root(), "spec", &new.to_json());
         let response = self.client.send_object(Method::PUT, &path, Some(object)).await?;
         match response.status().as_u16() {
             // Another replica was faster.
-            409 => self.set(None, "taken by another replica".to_owned()),
-            _ if !is_wanted => self.set(None, "released".to_owned()),
+            409 => self.set_state(None, "taken by another replica".to_owned()),
+            _ if !is_wanted => self.set_state(None, "released".to_owned()),
             _ if response.status().is_success() => {
                 if !is_ours {
                     tracing::info!(lease = name, "this replica holds the Lease");
                 }
-                self.set(Some(began), "held by this replica".to_owned());
+                self.set_state(Some(began), "held by this replica".to_owned());
             }
             code => return Err(status_error(code, response.body())),
         }
@@ -185,7 +185,7 @@ impl Elector {
     }
 
     /// The new spec of the Lease: held by this process, or by nobody. `acquired` is when this process took it.
-    fn spec(&self, is_held: bool, acquired: Option<&str>, stored: doc::Value<'_>) -> New {
+    fn lease_spec(&self, is_held: bool, acquired: Option<&str>, stored: doc::Value<'_>) -> New {
         let now = (self.settings.now)();
         let transitions = stored.get("leaseTransitions").int().unwrap_or(0);
         let is_taken = acquired.is_none();
@@ -200,7 +200,7 @@ impl Elector {
         ])
     }
 
-    fn set(&self, renewed: Option<Instant>, message: String) {
+    fn set_state(&self, renewed: Option<Instant>, message: String) {
         let mut state = self.held.lock();
         (state.renewed, state.is_failing, state.message) = (renewed, false, message);
     }

@@ -17,7 +17,7 @@ use super::listed_kind::ListedKind;
 use super::page::{PageSize, SkippedObject};
 use super::retry::{Backoff, Timing};
 use super::watch::percent_encode;
-use tollgate_document::doc::{self, Envelope, Keep, Value, ValueKind};
+use tollgate_document::doc::{self, Keep, ObjectWithDeferredMember, Value, ValueKind};
 use tollgate_engine::impact::{DeviceDetails, SnapshotKind};
 
 /// An object, an omitted object or the end of a page, in the order in which a list is read.
@@ -122,7 +122,7 @@ impl Cluster {
         for version in versions {
             let path = kind.path(version, namespace);
             let api_version = kind.api_version(version);
-            match self.list_at(&path, &api_version, kind, limits, each) {
+            match self.list_in_version(&path, &api_version, kind, limits, each) {
                 Ok(caveat) => return Ok(Listed::All { api_version, caveat }),
                 Err(failed) if failed.error.code() == 404 && failed.after == 0 && !kind.is_core() => {}
                 Err(failed) => return Err(failed),
@@ -135,7 +135,7 @@ impl Cluster {
     /// may read.
     pub fn served_versions(&self, kind: &ListedKind) -> Result<Vec<&'static str>, ApiError> {
         let path = format!("/apis/{}", kind.group);
-        let found = self.wait_for(|client| async move { client.find(&path).await })?;
+        let found = self.wait_for(|client| async move { client.get_if_exists(&path).await })?;
         let Some(text) = found else { return Ok(Vec::new()) };
         let group = doc::parse(&text).map_err(|_error| ApiError::not_json())?;
         let served = group.root().get("versions");
@@ -152,7 +152,7 @@ impl Cluster {
     }
 
     /// Lists the objects at a path of one API version. Returns a caveat if they are not all of one moment.
-    fn list_at(
+    fn list_in_version(
         &self,
         path: &str,
         api_version: &str,
@@ -170,7 +170,7 @@ impl Cluster {
                 self.wait_for(|client| async move { fetch_page(&client, &query, limit, timing).await });
             let failed = |error| ListError { after: seen.count, error };
             let (next, count, remaining) = match answer {
-                Err(error) if page.shrink(&error) => continue,
+                Err(error) if page.shrink_after_error(&error) => continue,
                 Err(error) => {
                     let Some(skipped) = SkippedObject::of_page(&error) else { return Err(failed(error)) };
                     let SkippedObject { namespace, name, token: next, .. } = skipped;
@@ -191,13 +191,13 @@ impl Cluster {
                     continue;
                 }
                 Ok(PageResponse::Page(text)) => {
-                    let list =
-                        Envelope::open(&text, "items").map_err(|_error| failed(ApiError::not_json()))?;
+                    let list = ObjectWithDeferredMember::open(&text, "items")
+                        .map_err(|_error| failed(ApiError::not_json()))?;
                     check_list(&list, &format!("{}List", kind.kind))
                         .map_err(|what| failed(ApiError::Unexpected(what)))?;
                     let count = read_items(&list, api_version, limits, &mut seen, each)
                         .map_err(|error| ListError { after: seen.count, error })?;
-                    page.adapt(count, text.len());
+                    page.adapt_to_page(count, text.len());
                     let metadata = list.rest().get("metadata");
                     let remaining = metadata.get("remainingItemCount").int();
                     let remaining = remaining.and_then(|count| usize::try_from(count).ok());
@@ -220,7 +220,7 @@ impl Cluster {
 
 /// Passes on the items of a page that are new. Returns the number of items of the page.
 fn read_items(
-    list: &Envelope<'_>,
+    list: &ObjectWithDeferredMember<'_>,
     api_version: &str,
     limits: ReadLimits,
     seen: &mut SeenObjects,
@@ -250,7 +250,7 @@ fn read_items(
 const TOO_LARGE: &str = "has more than 8 MiB";
 
 /// Checks that a successful response is a list of the expected kind, and not a `Status` or the page of a proxy.
-pub(super) fn check_list(list: &Envelope<'_>, expected: &str) -> Result<(), String> {
+pub(super) fn check_list(list: &ObjectWithDeferredMember<'_>, expected: &str) -> Result<(), String> {
     let found = match (list.rest().kind(), list.rest().get("kind").str()) {
         (ValueKind::Object, "") => "an object without a kind",
         (ValueKind::Object, found) => found,
@@ -302,7 +302,7 @@ async fn fetch_page(
     let mut tries = 0;
     loop {
         tries += 1;
-        let error = match client.get_any(query, FULL_OBJECTS, limit).await {
+        let error = match client.get_with_any_status(query, FULL_OBJECTS, limit).await {
             Ok(response) if response.status().is_success() => {
                 return Ok(PageResponse::Page(response.into_body()));
             }

@@ -13,7 +13,7 @@ use tokio::time::timeout;
 use super::Cluster;
 use super::client::{ApiClient, ApiError};
 use super::listed_kind;
-use super::watch::{ObjectKeys, ObjectSink, Reflector, Resource, Stored};
+use super::watch::{ObjectKeys, ObjectSink, Reflector, Resource, StoreOutcome};
 use super::watch_health::{WatchHealth, WatchStatus};
 use tollgate_document::doc::{self, Builder, Doc, Syntax, Value};
 use tollgate_engine::impact::SnapshotKind;
@@ -228,7 +228,7 @@ impl LabelStore {
 }
 
 impl ObjectSink for LabelStore {
-    fn put(&self, _: &str, object: Value<'_>) -> Result<Stored, String> {
+    fn put(&self, _: &str, object: Value<'_>) -> Result<StoreOutcome, String> {
         let name = object.get("metadata").get("name").str();
         let labels = labels_of(object);
         self.change(|all| match &labels {
@@ -238,7 +238,7 @@ impl ObjectSink for LabelStore {
             }
             Err(_) => all.remove(name),
         });
-        labels.map(|_| Stored::Yes)
+        labels.map(|_| StoreOutcome::Yes)
     }
 
     fn remove(&self, _: &str, name: &str) {

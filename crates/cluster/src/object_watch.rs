@@ -16,7 +16,7 @@ use super::Cluster;
 use super::client::FULL_OBJECTS;
 use super::list::ReadLimits;
 use super::listed_kind::ListedKind;
-use super::watch::{ObjectKeys, ObjectSink, Reflector, Resource, Stored};
+use super::watch::{ObjectKeys, ObjectSink, Reflector, Resource, StoreOutcome};
 use super::watch_health::{WatchHealth, WatchState, WatchStatus};
 use tollgate_document::doc::{Builder, Doc, Syntax, Value};
 
@@ -150,7 +150,7 @@ impl ObjectWatch {
                 WatchedKind { kind: *kind, is_needed, health }
             })
             .collect();
-        let store = Arc::new(ObjectStore::of(kinds.len()));
+        let store = Arc::new(ObjectStore::with_kinds(kinds.len()));
         for (index, watched) in kinds.iter().enumerate() {
             let ReadLimits { keep, max_nodes } = ReadLimits::WHOLE;
             let (kind, page) = (watched.kind, watched.kind.page);
@@ -279,7 +279,7 @@ fn object_key(namespace: &str, name: &str) -> String {
 }
 
 impl ObjectStore {
-    fn of(kinds: usize) -> ObjectStore {
+    fn with_kinds(kinds: usize) -> ObjectStore {
         let by_kind = std::iter::repeat_with(BTreeMap::new).take(kinds).collect();
         let objects = CachedObjects { by_kind, ..CachedObjects::default() };
         ObjectStore { objects: Mutex::new(objects), changed: Condvar::new() }
@@ -329,7 +329,7 @@ struct KindSink {
 
 impl KindSink {
     /// Copies the fields of an object that the projection keeps, so that the text of the whole object can be freed.
-    fn copy(&self, api_version: &str, object: Value<'_>) -> Result<Doc<'static>, String> {
+    fn projected_copy(&self, api_version: &str, object: Value<'_>) -> Result<Doc<'static>, String> {
         let kept = (self.project)(&self.kind, api_version, object)?;
         let mut copy = Builder::to_keep("", Syntax::Json, kept.root().size());
         copy.copy(kept.root());
@@ -338,7 +338,7 @@ impl KindSink {
 }
 
 impl ObjectSink for KindSink {
-    fn put(&self, api_version: &str, object: Value<'_>) -> Result<Stored, String> {
+    fn put(&self, api_version: &str, object: Value<'_>) -> Result<StoreOutcome, String> {
         let metadata = object.get("metadata");
         let text = |field: &str| metadata.get(field).str();
         let (namespace, name, resource_version) = (text("namespace"), text("name"), text("resourceVersion"));
@@ -351,9 +351,9 @@ impl ObjectSink for KindSink {
         };
         let stored = self.store.lock().by_kind.get(self.index).and_then(|all| all.get(&key)).cloned();
         if stored.as_ref().is_some_and(is_same) {
-            return Ok(Stored::Yes);
+            return Ok(StoreOutcome::Yes);
         }
-        let copied = self.copy(api_version, object);
+        let copied = self.projected_copy(api_version, object);
         let mut all = self.store.lock();
         let outcome = match copied {
             Ok(object) => {
@@ -362,7 +362,7 @@ impl ObjectSink for KindSink {
                 let resource_version = resource_version.into();
                 let object = WatchedObject { kind, api_version, namespace, name, resource_version, object };
                 all.put(self.index, object);
-                Ok(Stored::Yes)
+                Ok(StoreOutcome::Yes)
             }
             Err(why) => {
                 all.remove(self.index, &key);
@@ -402,7 +402,7 @@ mod tests {
     use tollgate_document::doc;
 
     fn sinks() -> (ObjectWatch, [KindSink; 2]) {
-        let store = Arc::new(ObjectStore::of(2));
+        let store = Arc::new(ObjectStore::with_kinds(2));
         let project: ProjectFn = Arc::new(|_, _, object| {
             let mut copy = doc::Builder::with_capacity("", doc::Syntax::Json, object.size());
             copy.copy(object);

@@ -43,7 +43,7 @@ impl PageSize {
 
     /// Asks for fewer objects after a page that was too large. False if the error is another one, or one object is too
     /// large.
-    pub(super) fn shrink(&mut self, error: &ApiError) -> bool {
+    pub(super) fn shrink_after_error(&mut self, error: &ApiError) -> bool {
         let shrinks = matches!(error, ApiError::TooLarge { .. }) && self.count > 1;
         if shrinks {
             self.count = (self.count / 4).max(1);
@@ -53,7 +53,7 @@ impl PageSize {
 
     /// Chooses the next count after a page of so many objects and bytes, so that a page of similar objects is not too
     /// large.
-    pub(super) fn adapt(&mut self, objects: usize, bytes: usize) {
+    pub(super) fn adapt_to_page(&mut self, objects: usize, bytes: usize) {
         let fitting = PAGE_BYTES / 2 / (bytes / objects.max(1)).max(1);
         self.count = fitting.min(2 * self.count).clamp(1, self.most);
     }
@@ -127,18 +127,18 @@ mod tests {
         let mut page = PageSize::new(200);
         let too_large = ApiError::TooLarge { limit: page.max_bytes(), head: String::new() };
         let mut counts = Vec::new();
-        while page.shrink(&too_large) {
+        while page.shrink_after_error(&too_large) {
             counts.push(page.count);
         }
         assert_eq!(counts, [50, 12, 3, 1]);
         assert!(page.max_bytes() > PAGE_BYTES, "one object is read whole");
-        assert!(!page.shrink(&too_large), "no fewer than one");
+        assert!(!page.shrink_after_error(&too_large), "no fewer than one");
         for expected in [2, 4, 8, 16, 32, 64, 128, 200, 200] {
-            page.adapt(page.count, page.count * 1_000);
+            page.adapt_to_page(page.count, page.count * 1_000);
             assert_eq!(page.count, expected);
         }
-        page.adapt(100, PAGE_BYTES);
+        page.adapt_to_page(100, PAGE_BYTES);
         assert_eq!(page.count, 50, "half of what may be read");
-        assert!(!page.shrink(&ApiError::Unreachable("gone".to_owned())));
+        assert!(!page.shrink_after_error(&ApiError::Unreachable("gone".to_owned())));
     }
 }

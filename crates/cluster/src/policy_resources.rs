@@ -54,7 +54,7 @@ impl Cluster {
     pub fn installed_policies(&self) -> Result<Vec<ListedKind>, ApiError> {
         let path = format!("/apis/{POLICY_GROUP}/{POLICY_VERSION}");
         self.wait_for(|client| async move {
-            let Some(text) = client.find(&path).await? else { return Ok(Vec::new()) };
+            let Some(text) = client.get_if_exists(&path).await? else { return Ok(Vec::new()) };
             parse_installed(&text).ok_or_else(ApiError::not_json)
         })
     }
@@ -62,7 +62,7 @@ impl Cluster {
     /// Changes the status of a policy by a JSON merge patch. Must not be called on the cluster's thread.
     pub fn patch_policy_status(&self, kind: &ListedKind, name: &str, patch: String) -> Result<(), ApiError> {
         let path = format!("{}/{}/status", kind.path(POLICY_VERSION, None), percent_encode(name));
-        self.wait_for(|client| async move { client.merge(&path, FIELD_MANAGER, patch).await.map(drop) })
+        self.wait_for(|client| async move { client.merge_patch(&path, FIELD_MANAGER, patch).await.map(drop) })
     }
 }
 

@@ -33,7 +33,7 @@ use super::retry::{Backoff, Timing};
 use super::watch_lines::WatchLines;
 use super::{Cluster, SharedStatus};
 pub(super) use compare::with_member;
-use compare::{Narrowing, Owner, differences, has_leftovers, lacks_bundle, stored_bundle};
+use compare::{Narrowing, Owner, differences, has_undesired_entries, lacks_bundle, stored_bundle};
 use rivals::{Reverts, last_manager};
 use tollgate_document::doc::{self, Value};
 
@@ -75,7 +75,7 @@ impl std::fmt::Debug for Registration {
 impl Cluster {
     /// Registers a webhook configuration and keeps it registered.
     pub fn register(&self, registration: Registration) -> anyhow::Result<Arc<SharedStatus>> {
-        let target = Target::from_manifest(&(registration.desired)("")?)?;
+        let target = ConfigurationRef::from_manifest(&(registration.desired)("")?)?;
         let status = Arc::new(SharedStatus::default());
         status.update(|state| "waiting until the server is ready".clone_into(&mut state.message));
         let mut timing = self.timing;
@@ -98,21 +98,21 @@ impl Cluster {
 }
 
 /// Resource and name of the webhook configuration that is registered.
-struct Target {
+struct ConfigurationRef {
     resource: &'static str,
     name: String,
 }
 
-impl Target {
+impl ConfigurationRef {
     /// The target that a manifest (JSON) names; an error if it is not a webhook configuration.
-    fn from_manifest(manifest: &str) -> anyhow::Result<Target> {
+    fn from_manifest(manifest: &str) -> anyhow::Result<ConfigurationRef> {
         let manifest = doc::parse(manifest).map_err(|error| anyhow::anyhow!(error.detail))?;
         let resource = match manifest.root().get("kind").str() {
             "ValidatingWebhookConfiguration" => "validatingwebhookconfigurations",
             "MutatingWebhookConfiguration" => "mutatingwebhookconfigurations",
             other => anyhow::bail!("{other} is not a webhook configuration"),
         };
-        Ok(Target { resource, name: manifest.root().get("metadata").get("name").str().to_owned() })
+        Ok(ConfigurationRef { resource, name: manifest.root().get("metadata").get("name").str().to_owned() })
     }
 
     fn path(&self) -> String {
@@ -127,7 +127,7 @@ impl Target {
 }
 
 /// Why a reconciliation ended without an error.
-enum Reconciled {
+enum ReconcileOutcome {
     /// The stored configuration must be read again.
     Recheck,
     /// The desired configuration changed; reconcile without a delay.
@@ -142,7 +142,7 @@ enum Reconciled {
 }
 
 /// The webhook configuration that this process registered last.
-struct Applied {
+struct LastApplied {
     revision: u64,
     /// The desired configuration, as JSON.
     desired: String,
@@ -155,7 +155,7 @@ struct Applied {
 
 /// The state of the stored webhook configuration after a reconciliation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Registered {
+enum RegistrationState {
     /// The stored configuration is as desired.
     UpToDate,
     /// The stored configuration is as desired, but without a caBundle, which another controller injects.
@@ -164,10 +164,10 @@ enum Registered {
     NotNeeded,
 }
 
-impl Registered {
+impl RegistrationState {
     /// `NoCaBundle` if an entry of Tollgate has no caBundle, else `UpToDate`.
-    fn from_stored(stored: Value<'_>) -> Registered {
-        if lacks_bundle(stored) { Registered::NoCaBundle } else { Registered::UpToDate }
+    fn from_stored(stored: Value<'_>) -> RegistrationState {
+        if lacks_bundle(stored) { RegistrationState::NoCaBundle } else { RegistrationState::UpToDate }
     }
 }
 
@@ -176,9 +176,9 @@ struct Registrar {
     client: ApiClient,
     timing: Timing,
     registration: Registration,
-    target: Target,
+    target: ConfigurationRef,
     status: Arc<SharedStatus>,
-    applied: Option<Applied>,
+    applied: Option<LastApplied>,
     /// True after the delay before the configuration is created.
     waited: bool,
 }
@@ -193,8 +193,8 @@ impl Registrar {
         loop {
             let began = Instant::now();
             match self.reconcile().await {
-                Ok(Reconciled::DesiredChanged) => continue,
-                Ok(Reconciled::Drifted(rival)) => {
+                Ok(ReconcileOutcome::DesiredChanged) => continue,
+                Ok(ReconcileOutcome::Drifted(rival)) => {
                     let delay = reverts.next_delay(Instant::now(), rival.is_some());
                     if let Some(rival) = rival.filter(|_| !delay.is_zero()) {
                         self.report_rival(&rival, delay);
@@ -203,9 +203,9 @@ impl Registrar {
                     _ = until_changed(&mut self.registration.revision, sleep(delay)).await;
                     continue;
                 }
-                Ok(Reconciled::Recheck) => {}
-                Ok(Reconciled::OwnerMissing(is_stored)) => self.report_missing_owner(is_stored),
-                Ok(Reconciled::Deleted) => return self.report_deleted(),
+                Ok(ReconcileOutcome::Recheck) => {}
+                Ok(ReconcileOutcome::OwnerMissing(is_stored)) => self.report_missing_owner(is_stored),
+                Ok(ReconcileOutcome::Deleted) => return self.report_deleted(),
                 Err(error) => self.report_error(&error),
             }
             // A watch that ends at once must not cause a busy loop.
@@ -219,26 +219,28 @@ impl Registrar {
     }
 
     /// Compares, writes if necessary, watches, and returns when there is a reason to compare again.
-    async fn reconcile(&mut self) -> Result<Reconciled, ApiError> {
+    async fn reconcile(&mut self) -> Result<ReconcileOutcome, ApiError> {
         let revision = *self.registration.revision.borrow_and_update();
         let owner = self.fetch_owner().await?;
         let text = self.client.get(&self.target.list_path(), FULL_OBJECTS).await?;
-        let list = parse(&text)?;
+        let list = parse_json(&text)?;
         let version = list.root().get("metadata").get("resourceVersion").str();
         let stored = list.root().get("items").at(0);
         if self.registration.owner.is_some() && owner.is_none() {
-            return Ok(Reconciled::OwnerMissing(stored.exists()));
+            return Ok(ReconcileOutcome::OwnerMissing(stored.exists()));
         }
         if !stored.exists() {
             match &self.applied {
-                Some(applied) if applied.exists && applied.owner == owner => return Ok(Reconciled::Deleted),
+                Some(applied) if applied.exists && applied.owner == owner => {
+                    return Ok(ReconcileOutcome::Deleted);
+                }
                 Some(_) | None => {}
             }
             // The API server does not call the webhook before it is registered.
             self.status.update(|state| state.settled = true);
             if self.applied.is_none() && !std::mem::replace(&mut self.waited, true) {
                 sleep(self.registration.delay).await;
-                return Ok(Reconciled::Recheck);
+                return Ok(ReconcileOutcome::Recheck);
             }
         }
         let desired = self.desired_with_bundle(&stored_bundle(stored))?;
@@ -247,29 +249,29 @@ impl Registrar {
         // What is not desired is removed once.
         let narrowed = same.is_some_and(|applied| applied.narrowed);
         let removes = narrowing == Narrowing::Allowed && !narrowed;
-        let manifest = parse(&desired)?;
+        let manifest = parse_json(&desired)?;
         let applied = self.apply_desired(stored, manifest.root(), owner.as_ref(), narrowing, removes);
         let registered = match applied.await {
             // A replica was faster.
-            Err(error) if error.code() == 409 => return Ok(Reconciled::Recheck),
+            Err(error) if error.code() == 409 => return Ok(ReconcileOutcome::Recheck),
             written => written?,
         };
-        let exists = registered != Registered::NotNeeded;
+        let exists = registered != RegistrationState::NotNeeded;
         let narrowed = narrowed || removes;
         self.applied =
-            Some(Applied { revision, desired: desired.clone(), owner: owner.clone(), exists, narrowed });
+            Some(LastApplied { revision, desired: desired.clone(), owner: owner.clone(), exists, narrowed });
         self.status.update(|state| {
             (state.ok, state.settled, state.revision) =
-                (registered != Registered::NoCaBundle, true, revision);
-            let Target { resource, name } = &self.target;
+                (registered != RegistrationState::NoCaBundle, true, revision);
+            let ConfigurationRef { resource, name } = &self.target;
             state.message = match registered {
-                Registered::UpToDate => format!("registered as {resource}/{name}"),
-                Registered::NoCaBundle => {
+                RegistrationState::UpToDate => format!("registered as {resource}/{name}"),
+                RegistrationState::NoCaBundle => {
                     format!(
                         "registered as {resource}/{name} without a caBundle; waiting for one to be injected"
                     )
                 }
-                Registered::NotNeeded => "not registered: no policy needs it".to_owned(),
+                RegistrationState::NotNeeded => "not registered: no policy needs it".to_owned(),
             };
         });
         let seconds = self.timing.watch_timeout.as_secs().max(1);
@@ -290,24 +292,24 @@ impl Registrar {
         owner: Option<&Owner>,
         narrowing: Narrowing,
         removes: bool,
-    ) -> Result<Registered, ApiError> {
+    ) -> Result<RegistrationState, ApiError> {
         if !stored.exists() {
             if desired.get("webhooks").is_empty() {
-                return Ok(Registered::NotNeeded);
+                return Ok(RegistrationState::NotNeeded);
             }
             let object = compare::manifest_to_create(desired, owner);
-            let answer = self.client.apply(&self.target.path(), FIELD_MANAGER, object).await?;
+            let answer = self.client.server_side_apply(&self.target.path(), FIELD_MANAGER, object).await?;
             self.log_write("webhook configuration created", &[]);
-            return Ok(Registered::from_stored(parse(&answer)?.root()));
+            return Ok(RegistrationState::from_stored(parse_json(&answer)?.root()));
         }
         let wrong = differences(stored, desired, owner, narrowing);
-        if wrong.is_empty() && !(removes && has_leftovers(stored, desired)) {
-            return Ok(Registered::from_stored(stored));
+        if wrong.is_empty() && !(removes && has_undesired_entries(stored, desired)) {
+            return Ok(RegistrationState::from_stored(stored));
         }
         // It was changed by another program if it is not what this process registered last.
         let changed = match &self.applied {
             Some(applied) => {
-                differences(stored, parse(&applied.desired)?.root(), applied.owner.as_ref(), narrowing)
+                differences(stored, parse_json(&applied.desired)?.root(), applied.owner.as_ref(), narrowing)
             }
             None => Vec::new(),
         };
@@ -325,17 +327,17 @@ impl Registrar {
                 });
             }
         }
-        let patch = compare::patch(stored, desired, owner, !removes, narrowing);
-        let answer = self.client.merge(&self.target.path(), FIELD_MANAGER, patch).await?;
+        let patch = compare::merge_patch_to_desired(stored, desired, owner, !removes, narrowing);
+        let answer = self.client.merge_patch(&self.target.path(), FIELD_MANAGER, patch).await?;
         // Another controller or an admission plugin may have changed it on the way.
-        let still = differences(parse(&answer)?.root(), desired, owner, narrowing);
+        let still = differences(parse_json(&answer)?.root(), desired, owner, narrowing);
         if !still.is_empty() {
             let message =
                 format!("the change was accepted, but these fields still differ: {}", still.join(", "));
             return Err(ApiError::Status { code: 200, message });
         }
         self.log_write("webhook configuration updated", &wrong);
-        Ok(Registered::from_stored(parse(&answer)?.root()))
+        Ok(RegistrationState::from_stored(parse_json(&answer)?.root()))
     }
 
     /// Counts and logs a write.
@@ -351,18 +353,18 @@ impl Registrar {
         mut lines: WatchLines,
         mut desired: String,
         owner: Option<Owner>,
-    ) -> Result<Reconciled, ApiError> {
+    ) -> Result<ReconcileOutcome, ApiError> {
         let mut last_event = Instant::now();
-        let mut stored = stored_bundle(parse(&desired)?.root());
+        let mut stored = stored_bundle(parse_json(&desired)?.root());
         loop {
             let next = timeout(self.timing.check_interval, lines.next_event());
             let Some(next) = until_changed(&mut self.registration.revision, next).await else {
-                return Ok(Reconciled::DesiredChanged);
+                return Ok(ReconcileOutcome::DesiredChanged);
             };
             match next {
                 Ok(Ok(Some(line))) => {
                     last_event = Instant::now();
-                    let event = parse(&line)?;
+                    let event = parse_json(&line)?;
                     let object = event.root().get("object");
                     match event.root().get("type").str() {
                         "BOOKMARK" => {}
@@ -371,7 +373,7 @@ impl Registrar {
                             desired = self.desired_with_bundle(&stored)?;
                             let wrong = differences(
                                 object,
-                                parse(&desired)?.root(),
+                                parse_json(&desired)?.root(),
                                 owner.as_ref(),
                                 self.narrowing(),
                             );
@@ -380,23 +382,26 @@ impl Registrar {
                                     (state.ok, state.reverts) = (false, state.reverts + 1);
                                     state.message = format!("changed: {}", wrong.join(", "));
                                 });
-                                let rival = rivals::rival_address(object, parse(&desired)?.root(), &wrong);
-                                return Ok(Reconciled::Drifted(rival));
+                                let rival =
+                                    rivals::rival_address(object, parse_json(&desired)?.root(), &wrong);
+                                return Ok(ReconcileOutcome::Drifted(rival));
                             }
                             if lacks_bundle(object) == self.status.get().ok {
-                                return Ok(Reconciled::DesiredChanged);
+                                return Ok(ReconcileOutcome::DesiredChanged);
                             }
                         }
                         // The next reconciliation finds out whether it was garbage-collected with its owner.
-                        "DELETED" => return Ok(Reconciled::Recheck),
-                        "ERROR" if object.get("code").int() == Some(410) => return Ok(Reconciled::Recheck),
+                        "DELETED" => return Ok(ReconcileOutcome::Recheck),
+                        "ERROR" if object.get("code").int() == Some(410) => {
+                            return Ok(ReconcileOutcome::Recheck);
+                        }
                         _ => {
                             let code = object.get("code").int().and_then(|code| u16::try_from(code).ok());
                             return Err(status_error(code.unwrap_or(500), &object.to_json()));
                         }
                     }
                 }
-                Ok(Ok(None)) => return Ok(Reconciled::Recheck),
+                Ok(Ok(None)) => return Ok(ReconcileOutcome::Recheck),
                 Ok(Err(error)) => return Err(error),
                 Err(_) if last_event.elapsed() > self.timing.silence_timeout => {
                     return Err(ApiError::Unreachable("the watch received no events".to_owned()));
@@ -407,11 +412,11 @@ impl Registrar {
             if self.applied.as_ref().is_some_and(|applied| !applied.narrowed)
                 && (self.registration.may_narrow)()
             {
-                return Ok(Reconciled::DesiredChanged);
+                return Ok(ReconcileOutcome::DesiredChanged);
             }
             // The certificates may have been renewed meanwhile, or the owner replaced.
             if self.desired_with_bundle(&stored)? != desired || self.fetch_owner().await? != owner {
-                return Ok(Reconciled::Recheck);
+                return Ok(ReconcileOutcome::Recheck);
             }
         }
     }
@@ -419,9 +424,9 @@ impl Registrar {
     /// Gets the owner of the configuration from the API server; `None` if it does not exist or none is configured.
     async fn fetch_owner(&self) -> Result<Option<Owner>, ApiError> {
         let Some(name) = &self.registration.owner else { return Ok(None) };
-        let found = self.client.find(&format!("{CLUSTER_ROLES_PATH}/{name}")).await?;
+        let found = self.client.get_if_exists(&format!("{CLUSTER_ROLES_PATH}/{name}")).await?;
         let Some(text) = found else { return Ok(None) };
-        let uid = parse(&text)?.root().get("metadata").get("uid").str().to_owned();
+        let uid = parse_json(&text)?.root().get("metadata").get("uid").str().to_owned();
         Ok(Some(Owner { name: name.clone(), uid }))
     }
 
@@ -452,6 +457,6 @@ async fn until_changed<T>(revision: &mut watch::Receiver<u64>, work: impl Future
     .await
 }
 
-fn parse(text: &str) -> Result<doc::Doc<'_>, ApiError> {
+fn parse_json(text: &str) -> Result<doc::Doc<'_>, ApiError> {
     doc::parse(text).map_err(|_error| ApiError::not_json())
 }

@@ -14,7 +14,7 @@ use tollgate_api::profile::{ApiKind, Gate, LiveServer, ServedVersions, Version};
 use tollgate_document::doc;
 
 /// Name of the metric that has a line for each feature gate.
-const METRIC: &str = "kubernetes_feature_enabled";
+const FEATURE_METRIC: &str = "kubernetes_feature_enabled";
 /// The API group whose served versions are read.
 const GROUP: &str = "resource.k8s.io";
 
@@ -41,7 +41,7 @@ impl Cluster {
 
     /// Asks the API server again and again, since it may be upgraded. Calls `on_change` with the first answer, and with
     /// every answer that differs from the one before.
-    pub fn follow_server(&self, on_change: impl Fn(&ServerInfo) + Send + 'static) {
+    pub fn watch_server_info(&self, on_change: impl Fn(&ServerInfo) + Send + 'static) {
         let (client, timing) = (self.client.clone(), self.timing);
         self.spawn(async move {
             let mut backoff = Backoff::new(timing);
@@ -50,7 +50,7 @@ impl Cluster {
                 match fetch_info(&client).await {
                     Ok(info) => {
                         backoff.reset();
-                        let info = keep_gates(info, known.as_ref());
+                        let info = with_earlier_gates_if_unread(info, known.as_ref());
                         if known.as_ref() != Some(&info) {
                             on_change(&info);
                             known = Some(info);
@@ -68,7 +68,7 @@ impl Cluster {
 }
 
 /// If the feature gates could not be read this time, uses those that the same release reported before.
-fn keep_gates(mut info: ServerInfo, before: Option<&ServerInfo>) -> ServerInfo {
+fn with_earlier_gates_if_unread(mut info: ServerInfo, before: Option<&ServerInfo>) -> ServerInfo {
     let before = before.filter(|before| before.release.eq(&info.release));
     if let (Some(before), Err(why)) = (before, &info.live.gates)
         && let Ok(gates) = &before.live.gates
@@ -89,10 +89,10 @@ async fn fetch_info(client: &ApiClient) -> Result<ServerInfo, ApiError> {
 /// Reads the feature gates from `/metrics`, up to the end of their metric.
 async fn fetch_gates(client: &ApiClient) -> Result<Vec<(Gate, bool)>, String> {
     let (mut gates, mut is_there) = (Vec::new(), false);
-    let read = |line: &[u8]| match Line::parse(line) {
-        Line::OtherMetric if is_there => ControlFlow::Break(()),
-        Line::OtherMetric => ControlFlow::Continue(()),
-        Line::Gate(gate) => {
+    let read = |line: &[u8]| match MetricLine::parse(line) {
+        MetricLine::OtherMetric if is_there => ControlFlow::Break(()),
+        MetricLine::OtherMetric => ControlFlow::Continue(()),
+        MetricLine::Gate(gate) => {
             is_there = true;
             gates.extend(gate);
             ControlFlow::Continue(())
@@ -101,24 +101,26 @@ async fn fetch_gates(client: &ApiClient) -> Result<Vec<(Gate, bool)>, String> {
     let read = client.read_lines("/metrics", "text/plain", read).await;
     match read {
         Err(error) => Err(format!("/metrics: {error}")),
-        Ok(()) if gates.is_empty() => Err(format!("/metrics contains no {METRIC} for a known feature gate")),
+        Ok(()) if gates.is_empty() => {
+            Err(format!("/metrics contains no {FEATURE_METRIC} for a known feature gate"))
+        }
         Ok(()) => Ok(gates),
     }
 }
 
 /// A parsed line of the metrics: a feature gate, or anything else.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Line {
+enum MetricLine {
     /// A line of the feature gate metric; `None` for a gate that Tollgate does not know.
     Gate(Option<(Gate, bool)>),
     OtherMetric,
 }
 
-impl Line {
+impl MetricLine {
     /// Parses a line such as `kubernetes_feature_enabled{name="DRADeviceTaints",stage="BETA"} 1`.
-    fn parse(line: &[u8]) -> Line {
-        let rest = line.strip_prefix(METRIC.as_bytes()).and_then(|rest| rest.strip_prefix(b"{"));
-        let Some(rest) = rest else { return Line::OtherMetric };
+    fn parse(line: &[u8]) -> MetricLine {
+        let rest = line.strip_prefix(FEATURE_METRIC.as_bytes()).and_then(|rest| rest.strip_prefix(b"{"));
+        let Some(rest) = rest else { return MetricLine::OtherMetric };
         let gate = || {
             let (labels, value) = std::str::from_utf8(rest).ok()?.split_once('}')?;
             let name =
@@ -130,7 +132,7 @@ impl Line {
             };
             Some((Gate::named(name)?, is_on))
         };
-        Line::Gate(gate())
+        MetricLine::Gate(gate())
     }
 }
 
@@ -176,29 +178,32 @@ fn parse_kinds(text: &str) -> Option<Vec<ApiKind>> {
 #[cfg(test)]
 mod tests {
     use super::{
-        ApiKind, Gate, Line, LiveServer, Release, ServerInfo, Version, keep_gates, parse_kinds,
-        parse_versions,
+        ApiKind, Gate, LiveServer, MetricLine, Release, ServerInfo, Version, parse_kinds, parse_versions,
+        with_earlier_gates_if_unread,
     };
     use tollgate_api::profile::ServedVersions;
 
     #[test]
     fn a_sample_is_a_gate() {
-        let taints = Line::Gate(Some((Gate::DRADeviceTaints, true)));
-        let off = Line::Gate(Some((Gate::DRAAdminAccess, false)));
+        let taints = MetricLine::Gate(Some((Gate::DRADeviceTaints, true)));
+        let off = MetricLine::Gate(Some((Gate::DRAAdminAccess, false)));
         for (line, expected) in [
             (r#"kubernetes_feature_enabled{name="DRADeviceTaints",stage="BETA"} 1"#, taints),
             (r#"kubernetes_feature_enabled{stage="BETA",name="DRADeviceTaints"} 1 1700000000"#, taints),
             (r#"kubernetes_feature_enabled{name="DRAAdminAccess",stage=""} 0"#, off),
-            (r#"kubernetes_feature_enabled{name="WatchList",stage="BETA"} 1"#, Line::Gate(None)),
-            (r#"kubernetes_feature_enabled{name="DRADeviceTaints",stage="BETA"} NaN"#, Line::Gate(None)),
-            (r#"kubernetes_feature_enabled{name="DRADeviceTaints""#, Line::Gate(None)),
-            (r#"kubernetes_feature_enabled_total{name="DRADeviceTaints"} 1"#, Line::OtherMetric),
-            ("# HELP kubernetes_feature_enabled [BETA] This metric records", Line::OtherMetric),
-            ("", Line::OtherMetric),
+            (r#"kubernetes_feature_enabled{name="WatchList",stage="BETA"} 1"#, MetricLine::Gate(None)),
+            (
+                r#"kubernetes_feature_enabled{name="DRADeviceTaints",stage="BETA"} NaN"#,
+                MetricLine::Gate(None),
+            ),
+            (r#"kubernetes_feature_enabled{name="DRADeviceTaints""#, MetricLine::Gate(None)),
+            (r#"kubernetes_feature_enabled_total{name="DRADeviceTaints"} 1"#, MetricLine::OtherMetric),
+            ("# HELP kubernetes_feature_enabled [BETA] This metric records", MetricLine::OtherMetric),
+            ("", MetricLine::OtherMetric),
         ] {
-            assert_eq!(Line::parse(line.as_bytes()), expected, "{line}");
+            assert_eq!(MetricLine::parse(line.as_bytes()), expected, "{line}");
         }
-        assert_eq!(Line::parse(b"kubernetes_feature_enabled{name=\"\xff\"} 1"), Line::Gate(None));
+        assert_eq!(MetricLine::parse(b"kubernetes_feature_enabled{name=\"\xff\"} 1"), MetricLine::Gate(None));
     }
 
     #[test]
@@ -224,11 +229,12 @@ mod tests {
         };
         let gates = Ok(vec![(Gate::DRADeviceTaints, true)]);
         let before = info("36", gates.clone());
-        let kept = keep_gates(info("36", Err("gone".to_owned())), Some(&before));
+        let kept = with_earlier_gates_if_unread(info("36", Err("gone".to_owned())), Some(&before));
         assert_eq!((&kept.live.gates, kept.stale_gates.as_deref()), (&gates, Some("gone")));
-        let upgraded = keep_gates(info("37", Err("gone".to_owned())), Some(&before));
+        let upgraded = with_earlier_gates_if_unread(info("37", Err("gone".to_owned())), Some(&before));
         assert_eq!((upgraded.live.gates.is_err(), upgraded.stale_gates), (true, None));
-        let again = keep_gates(info("36", Ok(vec![(Gate::DRADeviceTaints, false)])), Some(&kept));
+        let again =
+            with_earlier_gates_if_unread(info("36", Ok(vec![(Gate::DRADeviceTaints, false)])), Some(&kept));
         assert_eq!(again.stale_gates, None);
     }
 }

@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::Cluster;
 use super::client::FULL_OBJECTS;
 use super::listed_kind::{BUDGETS, CLAIMS, ListedKind, PODS, RULES, SLICES};
-use super::watch::{ObjectKeys, ObjectSink, Reflector, Resource, Stored};
+use super::watch::{ObjectKeys, ObjectSink, Reflector, Resource, StoreOutcome};
 use super::watch_health::{WatchHealth, WatchStatus};
 use tollgate_document::doc::Value;
 use tollgate_engine::Timestamp;
@@ -130,7 +130,7 @@ impl CachedState {
         self.snapshot.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn change<T>(&self, change: impl FnOnce(&mut Snapshot) -> T) -> T {
+    fn change_snapshot<T>(&self, change: impl FnOnce(&mut Snapshot) -> T) -> T {
         change(Arc::make_mut(&mut self.lock()))
     }
 
@@ -172,11 +172,11 @@ impl SnapshotSink {
 }
 
 impl ObjectSink for SnapshotSink {
-    fn put(&self, api_version: &str, object: Value<'_>) -> Result<Stored, String> {
+    fn put(&self, api_version: &str, object: Value<'_>) -> Result<StoreOutcome, String> {
         let kind = self.watched.resource.kind.kind;
         let metadata = object.get("metadata");
         let (namespace, name) = (metadata.get("namespace").str(), metadata.get("name").str());
-        let (applied, is_stored, left_out) = self.state.change(|snapshot| {
+        let (applied, is_stored, left_out) = self.state.change_snapshot(|snapshot| {
             let applied = snapshot.apply_as(api_version, kind, object);
             let is_stored = snapshot.has(self.watched.kind, namespace, name);
             (applied, is_stored, snapshot.shed_largest_objects(self.state.limit))
@@ -190,15 +190,15 @@ impl ObjectSink for SnapshotSink {
             has_shed.store(true, Ordering::Relaxed);
             return Err(self.state.why_left_out(own));
         }
-        Ok(if is_stored { Stored::Yes } else { Stored::NotNeeded })
+        Ok(if is_stored { StoreOutcome::Yes } else { StoreOutcome::NotNeeded })
     }
 
     fn remove(&self, namespace: &str, name: &str) {
-        self.state.change(|snapshot| snapshot.remove(self.watched.kind, namespace, name));
+        self.state.change_snapshot(|snapshot| snapshot.remove(self.watched.kind, namespace, name));
     }
 
     fn retain(&self, keys: &ObjectKeys) {
-        self.state.change(|snapshot| {
+        self.state.change_snapshot(|snapshot| {
             snapshot.retain(self.watched.kind, |namespace, name| keys.contains(namespace, name));
         });
     }

@@ -44,12 +44,12 @@ pub(super) async fn fetch_release(client: &ApiClient) -> Result<Release, ApiErro
     Ok(Release {
         major: field("major"),
         minor: field("minor"),
-        patch: patch_of(&field("gitVersion")).to_owned(),
+        patch: patch_number(&field("gitVersion")).to_owned(),
     })
 }
 
 /// Returns the patch number in a version such as `v1.37.0-rc.1`; empty if there is none.
-fn patch_of(version: &str) -> &str {
+fn patch_number(version: &str) -> &str {
     let patch = version.splitn(3, '.').nth(2).unwrap_or_default();
     let end = patch.find(|c: char| !c.is_ascii_digit()).unwrap_or(patch.len());
     patch.get(..end).unwrap_or_default()
@@ -57,12 +57,12 @@ fn patch_of(version: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use super::{Release, patch_of};
+    use super::{Release, patch_number};
 
     #[test]
     fn the_version_has_the_patch_that_the_server_reports() {
         let of = |minor: &str, version: &str| {
-            let (minor, patch) = (minor.to_owned(), patch_of(version).to_owned());
+            let (minor, patch) = (minor.to_owned(), patch_number(version).to_owned());
             let release = Release { major: "1".to_owned(), minor, patch };
             (release.version(), release.profile().map(|(profile, _)| profile.name))
         };

@@ -22,7 +22,7 @@ use super::page::{PageSize, SkippedObject};
 use super::retry::{Backoff, Timing};
 use super::watch_health::WatchHealth;
 use super::watch_lines::{WatchLine, WatchLines};
-use tollgate_document::doc::{Envelope, Keep, KeptPart, Value};
+use tollgate_document::doc::{Keep, KeptPart, ObjectWithDeferredMember, Value};
 
 /// A resource to list and watch, with its group, versions and media types.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -68,7 +68,7 @@ impl ObjectKeys {
 pub(super) trait ObjectSink: Send + Sync {
     /// Stores an object, in an `apiVersion` that items of a list do not repeat. An error says why it cannot be read or
     /// stored.
-    fn put(&self, api_version: &str, object: Value<'_>) -> Result<Stored, String>;
+    fn put(&self, api_version: &str, object: Value<'_>) -> Result<StoreOutcome, String>;
     /// Removes an object that was deleted or can no longer be stored.
     fn remove(&self, namespace: &str, name: &str);
     /// Removes all objects that are not among the keys.
@@ -82,7 +82,7 @@ pub(super) trait ObjectSink: Send + Sync {
 
 /// Whether a sink stored an object or does not need it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Stored {
+pub(super) enum StoreOutcome {
     Yes,
     NotNeeded,
 }
@@ -185,7 +185,7 @@ impl<S: ObjectSink + 'static> Reflector<S> {
     /// Lists all objects, page by page; `None` if no version is served.
     async fn list(&self) -> Result<Option<WatchPosition>, ApiError> {
         for version in self.resource.kind.versions {
-            match self.list_at(version).await {
+            match self.list_in_version(version).await {
                 Ok(position) => return Ok(Some(position)),
                 Err(error) if error.code() == 404 => {}
                 Err(error) => return Err(error),
@@ -197,7 +197,7 @@ impl<S: ObjectSink + 'static> Reflector<S> {
     }
 
     /// Lists all objects in one API version, and removes objects from the sink that no longer exist.
-    async fn list_at(&self, version: &str) -> Result<WatchPosition, ApiError> {
+    async fn list_in_version(&self, version: &str) -> Result<WatchPosition, ApiError> {
         let kind = &self.resource.kind;
         let (path, api_version) = (kind.path(version, None), kind.api_version(version));
         let mut keys = ObjectKeys::default();
@@ -208,7 +208,7 @@ impl<S: ObjectSink + 'static> Reflector<S> {
             let query = page.path(&path, &token);
             let read = self.client.get_page(&query, self.resource.accept, page.max_bytes()).await;
             let version = match read {
-                Err(error) if page.shrink(&error) => continue,
+                Err(error) if page.shrink_after_error(&error) => continue,
                 Err(error) => {
                     let Some(skipped) = SkippedObject::of_page(&error) else { return Err(error) };
                     keys.insert(skipped.namespace, skipped.name);
@@ -218,7 +218,8 @@ impl<S: ObjectSink + 'static> Reflector<S> {
                     skipped.version.to_owned()
                 }
                 Ok(Page { text, .. }) => {
-                    let list = Envelope::open(&text, "items").map_err(|_error| ApiError::not_json())?;
+                    let list = ObjectWithDeferredMember::open(&text, "items")
+                        .map_err(|_error| ApiError::not_json())?;
                     check_list(&list, &self.resource.list_kind()).map_err(ApiError::Unexpected)?;
                     let before = count;
                     for part in list.items(self.resource.keep, self.resource.max_nodes) {
@@ -229,7 +230,7 @@ impl<S: ObjectSink + 'static> Reflector<S> {
                         }
                         count += 1;
                     }
-                    page.adapt(count - before, text.len());
+                    page.adapt_to_page(count - before, text.len());
                     let metadata = list.rest().get("metadata");
                     metadata.get("continue").str().clone_into(&mut token);
                     metadata.get("resourceVersion").str().to_owned()
@@ -281,7 +282,7 @@ impl<S: ObjectSink + 'static> Reflector<S> {
                 WatchLine::TooLong(head) => {
                     let Some(skipped) = SkippedObject::of_event(&head) else { return Ok(WatchEnd::Expired) };
                     let SkippedObject { namespace, name, version, event, .. } = skipped;
-                    if is_older(version, &position.version) {
+                    if is_older_version(version, &position.version) {
                         continue;
                     }
                     if event == "DELETED" {
@@ -296,11 +297,11 @@ impl<S: ObjectSink + 'static> Reflector<S> {
                 }
             };
             let not_json = |_error| ApiError::not_json();
-            let event = Envelope::open(&line, "object").map_err(not_json)?;
+            let event = ObjectWithDeferredMember::open(&line, "object").map_err(not_json)?;
             let part = event.value(self.resource.keep, self.resource.max_nodes).map_err(not_json)?;
             let object = part.doc.root();
             let version = object.get("metadata").get("resourceVersion").str();
-            if is_older(version, &position.version) {
+            if is_older_version(version, &position.version) {
                 // An event that was already read, and is sent again. If it is the first one, the API server does not
                 // know the position of this watch: it may have been restored from a backup.
                 if has_advanced {
@@ -347,7 +348,7 @@ impl<S: ObjectSink + 'static> Reflector<S> {
         match self.sink.put(api_version, part.doc.root()) {
             Ok(stored) => {
                 self.health.clear_unreadable(namespace, name);
-                stored == Stored::Yes
+                stored == StoreOutcome::Yes
             }
             Err(why) => {
                 self.health.add_unreadable(namespace, name, &why);
@@ -393,7 +394,7 @@ where
 
 /// True if a resourceVersion is older than another. They are numbers in every API server of Kubernetes; others say
 /// nothing about their order.
-fn is_older(version: &str, than: &str) -> bool {
+fn is_older_version(version: &str, than: &str) -> bool {
     match (version.parse::<u64>(), than.parse::<u64>()) {
         (Ok(version), Ok(than)) => version < than,
         _ => false,

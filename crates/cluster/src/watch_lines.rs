@@ -10,7 +10,7 @@ use http_body::Body as _;
 use kube::client::Body;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::client::{ApiError, KEPT_HEAD_BYTES, append, decode_lossy, error_chain};
+use super::client::{ApiError, KEPT_HEAD_BYTES, append_without_doubling, decode_lossy, error_chain};
 use super::page::MAX_OBJECT_BYTES;
 
 /// Maximum length in bytes of a line that may be in memory together with others. Longer lines are read one at a time,
@@ -79,7 +79,7 @@ impl WatchLines {
             match poll_fn(|cx| Pin::new(&mut self.body).poll_frame(cx)).await {
                 Some(Ok(frame)) => {
                     if let Ok(bytes) = frame.into_data() {
-                        append(&mut self.unread, &bytes);
+                        append_without_doubling(&mut self.unread, &bytes);
                     }
                 }
                 Some(Err(error)) => return Err(ApiError::Unreachable(error_chain(&error))),

@@ -158,7 +158,7 @@ impl WriteRequest {
     }
 
     /// The names, UIDs and versions in the request, none of which may be empty.
-    fn needed_texts(&self) -> Vec<&str> {
+    fn required_texts(&self) -> Vec<&str> {
         use WriteRequest as Request;
         match self {
             Request::CreateRule { object, .. } => vec![object],
@@ -182,7 +182,7 @@ impl Cluster {
     pub fn send(&self, request: WriteRequest) -> Result<(u16, String), ApiError> {
         let (method, path) = request.method_and_path();
         // In a path, `.` and `..` are not names.
-        if request.needed_texts().iter().any(|text| matches!(*text, "" | "." | "..")) {
+        if request.required_texts().iter().any(|text| matches!(*text, "" | "." | "..")) {
             return Err(ApiError::Unexpected(format!(
                 "{method} {path} is not sent: a name or UID is missing"
             )));

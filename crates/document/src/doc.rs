@@ -25,13 +25,13 @@ mod tape;
 pub use build::Builder;
 pub use edit::{Change, New, apply};
 pub use index::Index;
-pub use json::{Envelope, Keep, KeptPart, parse_kept};
+pub use json::{Keep, KeptPart, ObjectWithDeferredMember, parse_kept};
 pub use json::{SyntaxError, parse};
 pub use json::{parse_prefix, parse_within};
 pub use name::{Name, NameSet};
 pub use parts::{Items, Key, Members};
 
-use node::{Node, Text, Word};
+use node::{ConstantText, Node, TextSource};
 use owned::OwnedTexts;
 use tape::Tape;
 
@@ -152,10 +152,10 @@ impl<'a> Doc<'a> {
     /// The text of `node`, which is at the index `at`: without quotes, with escapes resolved.
     fn text_of(&self, at: u32, node: &Node) -> &str {
         match node.text {
-            Text::Span => self.text_at(node.span),
-            Text::Inside => self.text_at(node.span.without_quotes()),
-            Text::Owned => self.owned.text(at),
-            Text::Word(word) => word.text(),
+            TextSource::Span => self.text_at(node.span),
+            TextSource::Inside => self.text_at(node.span.without_quotes()),
+            TextSource::Owned => self.owned.text(at),
+            TextSource::ConstantText(word) => word.text(),
         }
     }
 }

@@ -157,16 +157,18 @@ impl Step {
         let (name, visibility) = match seg {
             Segment::Root => return None,
             Segment::Field(name) => {
-                (Name::Field(truncated(name).into()), Visibility::Everywhere { limit: 0 })
+                (Name::Field(truncated_key(name).into()), Visibility::Everywhere { limit: 0 })
             }
-            Segment::WireField(name) => (Name::Field(truncated(name).into()), Visibility::Wire),
-            Segment::HubField(name) => (Name::Field(truncated(name).into()), Visibility::Hub),
-            Segment::UserField(name) => (Name::Field(truncated(name).into()), Visibility::User),
+            Segment::WireField(name) => (Name::Field(truncated_key(name).into()), Visibility::Wire),
+            Segment::HubField(name) => (Name::Field(truncated_key(name).into()), Visibility::Hub),
+            Segment::UserField(name) => (Name::Field(truncated_key(name).into()), Visibility::User),
             Segment::Index(index) => (Name::Index(index), Visibility::Everywhere { limit: 0 }),
             Segment::UserIndex(index) => (Name::Index(index), Visibility::User),
             Segment::Moved { from, to } => (Name::Index(from), Visibility::Moved { to }),
-            Segment::Key(key, limit) => (Name::Key(truncated(key).into()), Visibility::Everywhere { limit }),
-            Segment::UserKey(key) => (Name::Key(truncated(key).into()), Visibility::User),
+            Segment::Key(key, limit) => {
+                (Name::Key(truncated_key(key).into()), Visibility::Everywhere { limit })
+            }
+            Segment::UserKey(key) => (Name::Key(truncated_key(key).into()), Visibility::User),
         };
         Some(Step { name, visibility })
     }
@@ -188,7 +190,7 @@ const MAX_KEY_BYTES: usize = 16 << 10;
 const KEY_TAIL_BYTES: usize = 256;
 
 /// The name or key itself, or, if it is longer than [`MAX_KEY_BYTES`], its beginning and end with `…` between them.
-fn truncated(name: &str) -> Cow<'_, str> {
+fn truncated_key(name: &str) -> Cow<'_, str> {
     if name.len() <= MAX_KEY_BYTES {
         return Cow::Borrowed(name);
     }

@@ -81,7 +81,7 @@ impl<'d> FitSimulation<'_, '_, 'd> {
                 nodes = found;
                 misfits
             } else {
-                self.all_unknown(movers, &is_moving)
+                self.unknown_misfits(movers, &is_moving)
             };
             if misfits.is_empty() {
                 return FitResult { fits, waves: planned, nodes };
@@ -139,10 +139,10 @@ impl<'d> FitSimulation<'_, '_, 'd> {
 
     /// A misfit with the reason Unknown for every mover except those that move anyway. Used if the cluster
     /// state is incomplete.
-    fn all_unknown(&self, movers: &[Mover], is_moving: &dyn Fn(usize) -> bool) -> Vec<Misfit> {
+    fn unknown_misfits(&self, movers: &[Mover], is_moving: &dyn Fn(usize) -> bool) -> Vec<Misfit> {
         let moving = movers.iter().enumerate().filter(|(index, _)| is_moving(*index));
         let moving = moving.filter(|(_, mover)| mover.kind != MoverKind::Alone);
-        let stay = unknown_outcome(&self.input.missing.join("; "));
+        let stay = unknown_outcome_stay(&self.input.missing.join("; "));
         moving
             .map(|(index, mover)| Misfit {
                 mover: index,
@@ -180,11 +180,11 @@ impl<'d> FitSimulation<'_, '_, 'd> {
                 let misfit = match found {
                     Some(found) => {
                         if self.pods.get(pod).is_some_and(|known| known.pod.name() == object.name()) {
-                            nodes.insert(pod, nodes_of(&found.placements));
+                            nodes.insert(pod, nodes_by_frequency(&found.placements));
                         }
                         self.reason_not_to_fit(mover, found, forecast.samples)
                     }
-                    None => Some((not_recreated(), false)),
+                    None => Some((not_recreated_stay(), false)),
                 };
                 if let Some((stay, may_fit)) = misfit {
                     // What can never fit decides about a unit.
@@ -206,26 +206,26 @@ impl<'d> FitSimulation<'_, '_, 'd> {
             .find(|device| self.selection.selects_device(&device.driver, &device.pool, &device.device));
         if let Some(device) = back {
             let device = format!("{}/{}/{}", device.driver, device.pool, device.device);
-            return Some((self.returns_to_device(&device), false));
+            return Some((self.returning_replacement_stay(&device), false));
         }
         if pod.evicted_again {
-            return Some((evicted_again(), false));
+            return Some((evicted_again_stay(), false));
         }
         let is_replaced = mover.kind != MoverKind::Unreplaced;
         match pod.outcome {
             PodOutcome::Fits => None,
             _ if !is_replaced => None,
-            PodOutcome::Pending => Some((no_room(pod), false)),
-            PodOutcome::Sometimes => Some((fits_sometimes(pod, samples), true)),
-            PodOutcome::Unknown => Some((unknown_outcome(&pod.not_modelled.join(", ")), false)),
+            PodOutcome::Pending => Some((no_room_stay(pod), false)),
+            PodOutcome::Sometimes => Some((fits_sometimes_stay(pod, samples), true)),
+            PodOutcome::Unknown => Some((unknown_outcome_stay(&pod.not_modelled.join(", ")), false)),
             // Its StatefulSet waits for another pod, which may be left out.
-            PodOutcome::NotRecreated if pod.explanation.is_some() => Some((no_room(pod), true)),
-            PodOutcome::NotRecreated => Some((not_recreated(), false)),
+            PodOutcome::NotRecreated if pod.explanation.is_some() => Some((no_room_stay(pod), true)),
+            PodOutcome::NotRecreated => Some((not_recreated_stay(), false)),
         }
     }
 
     /// The reason to stay for a pod whose replacement gets a drained device again.
-    fn returns_to_device(&self, device: &str) -> Stay {
+    fn returning_replacement_stay(&self, device: &str) -> Stay {
         let key = &self.input.request.key;
         let release = self.input.release;
         let features = release.semantics.features;
@@ -262,7 +262,7 @@ fn defer_contested(misfits: &mut Vec<Misfit>) {
 }
 
 /// The nodes of the placements, most frequent first.
-fn nodes_of(placements: &[Placement]) -> Vec<String> {
+fn nodes_by_frequency(placements: &[Placement]) -> Vec<String> {
     let mut courses: BTreeMap<&str, u32> = BTreeMap::new();
     for placement in placements {
         *courses.entry(&placement.place.node).or_default() += placement.courses;
@@ -276,7 +276,7 @@ fn nodes_of(placements: &[Placement]) -> Vec<String> {
 const ADD_NODES: &str = "Add nodes with free devices and run the same command again. Autoscalers do not see DeviceTaintRules, \
      so they add none.";
 
-fn no_room(pod: &PodForecast) -> Stay {
+fn no_room_stay(pod: &PodForecast) -> Stay {
     let mut why =
         pod.explanation.clone().unwrap_or_else(|| "No node has room for its replacement.".to_owned());
     if let Some(message) = &pod.message {
@@ -285,18 +285,18 @@ fn no_room(pod: &PodForecast) -> Stay {
     Stay::new(StayReason::NoRoom, why, ADD_NODES)
 }
 
-fn fits_sometimes(pod: &PodForecast, samples: u32) -> Stay {
+fn fits_sometimes_stay(pod: &PodForecast, samples: u32) -> Stay {
     let why = format!("Its replacement fits in {} of {samples} courses of the forecast.", pod.fits);
     let remedy = format!("{ADD_NODES} Or add --move-unknown to evict it alone, after all others.");
     Stay::new(StayReason::FitsSometimes, why, remedy)
 }
 
-fn unknown_outcome(what: &str) -> Stay {
+fn unknown_outcome_stay(what: &str) -> Stay {
     let why = format!("Where its replacement goes is not known: {what}.");
     Stay::new(StayReason::Unknown, why, "Add --move-unknown to evict it alone, after all others.")
 }
 
-fn evicted_again() -> Stay {
+fn evicted_again_stay() -> Stay {
     Stay::new(
         StayReason::Tolerates,
         "Its replacement would get a device with a NoExecute taint and be evicted again and again: its toleration has no \
@@ -305,7 +305,7 @@ fn evicted_again() -> Stay {
     )
 }
 
-fn not_recreated() -> Stay {
+fn not_recreated_stay() -> Stay {
     Stay::new(
         StayReason::Other,
         "Its controller makes no new pod, because it is suspended, has failed or is gone.",

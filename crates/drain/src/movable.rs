@@ -6,7 +6,7 @@
 use crate::budgets::Budgets;
 use crate::outcome::{Budget, StayReason};
 use crate::request::{DrainRequest, MoveOptions};
-use crate::stay::{Stay, path, stop_command};
+use crate::stay::{Stay, namespaced_name, stop_command};
 use crate::users::{HeldClaim, PodUse};
 use tollgate_api::profile::Version;
 use tollgate_api::view::{Claim, Pod, PodResourceClaim, RequestBody, SubRequest, Toleration, View as _};
@@ -61,8 +61,10 @@ impl<'d> MoveChecks<'_, 'd> {
             |pod: &StoredObject<'d>| !controller_reference(pod.value).get("name").str().is_empty();
         let user = users().find(has_controller)?;
         let workload = workload_of(self.state, user)?;
-        let (claim, of) =
-            (path(held.claim), format!("{} {}/{}", workload.kind, workload.namespace, workload.name));
+        let (claim, of) = (
+            namespaced_name(held.claim),
+            format!("{} {}/{}", workload.kind, workload.namespace, workload.name),
+        );
         let why = format!(
             "Pods use ResourceClaim {claim} by name, and the next pod of {of} joins its allocation, whatever its devices are \
              tainted with."
@@ -90,12 +92,12 @@ impl<'d> MoveChecks<'_, 'd> {
                         .iter()
                         .map(move |toleration| (result.request().to_owned(), toleration))
                 });
-            in_spec.chain(in_results).find(|(_, toleration)| matches(toleration_fields(*toleration), taint))
+            in_spec.chain(in_results).find(|(_, toleration)| matches(fields_to_match(*toleration), taint))
         };
-        let template = template_of(pod, held.claim.name());
+        let template = claim_template_name(pod, held.claim.name());
         let source = template.map(|name| format!("ResourceClaimTemplate {}/{name}", pod.namespace()));
         let in_claim = tolerating(Claim::of(held.claim.value), held.claim.version)
-            .map(|found| (format!("ResourceClaim {}", path(held.claim)), found));
+            .map(|found| (format!("ResourceClaim {}", namespaced_name(held.claim)), found));
         // Its spec has what a claim has.
         let in_template = || {
             let templates = self.state.of_kind(ObjectKind::ResourceClaimTemplate);
@@ -108,7 +110,7 @@ impl<'d> MoveChecks<'_, 'd> {
             "Request {name} of {object} tolerates the taint {}:NoSchedule, so its replacement can get these devices again.",
             self.request.key
         );
-        let location = source.unwrap_or_else(|| format!("the claims of pod {}", path(pod)));
+        let location = source.unwrap_or_else(|| format!("the claims of pod {}", namespaced_name(pod)));
         let other_key =
             if toleration.key().is_empty() { "" } else { ", or use another taint key with --key" };
         let remedy = format!("Remove the toleration from {location} and restart its pods{other_key}.");
@@ -189,7 +191,7 @@ fn check_pod_group_claim(held: &HeldClaim<'_>) -> Option<Stay> {
     let (namespace, name) = (held.claim.namespace(), group.name);
     let why = format!(
         "ResourceClaim {} is reserved for PodGroup {namespace}/{name} and is released only when the PodGroup is deleted.",
-        path(held.claim)
+        namespaced_name(held.claim)
     );
     let remedy = format!(
         "Delete the PodGroup when its work can be interrupted: `kubectl -n {namespace} delete podgroup {name}`."
@@ -253,7 +255,7 @@ fn check_empty_dir(pod: StoredObject<'_>, options: &MoveOptions) -> Option<Stay>
 }
 
 /// Name of the ResourceClaimTemplate from which the pod's claim was created.
-fn template_of<'d>(pod: StoredObject<'d>, claim: &str) -> Option<&'d str> {
+fn claim_template_name<'d>(pod: StoredObject<'d>, claim: &str) -> Option<&'d str> {
     let pod = Pod::of(pod.value);
     let mut made = pod.status().resource_claim_statuses().iter();
     let reference = made.find(|made| made.resource_claim_name() == Some(claim))?.name();
@@ -293,7 +295,7 @@ fn requests_of<'d>(claim: Claim<'d>, version: Version) -> Vec<(String, RequestBo
 }
 
 /// The key, operator, value and effect of a toleration, in the form that taints are matched with.
-fn toleration_fields(toleration: Toleration<'_>) -> TolerationFields<'_> {
+fn fields_to_match(toleration: Toleration<'_>) -> TolerationFields<'_> {
     TolerationFields {
         key: toleration.key(),
         operator: toleration.operator(),

@@ -8,11 +8,11 @@ use crate::outcome::{DrainPlan, Fate, PlannedPod, PlannedRule, StayReason, Wave}
 use crate::request::DrainRequest;
 use crate::rule::closing_rule_json;
 use crate::selection::Selection;
-use crate::stay::{Stay, path};
+use crate::stay::{Stay, namespaced_name};
 use crate::targets::{ResolvedTargets, resolve_targets};
 use crate::units::{Unit, units_of};
 use crate::users::{HeldClaim, PodUse, held_claims, pods_of};
-use crate::waves::{Mover, MoverKind, MoverWave, most_limiting};
+use crate::waves::{Mover, MoverKind, MoverWave, workload_or_pdb_in_most_waves};
 use std::collections::BTreeMap;
 use tollgate_api::profile::{ApiKind, Version};
 use tollgate_document::doc::{self, Doc};
@@ -65,7 +65,7 @@ pub fn plan(input: &PlanInput<'_, '_>) -> Result<DrainPlan, String> {
     keep_pods_of_failing_jobs(state, &pods, &units, &mut stays);
 
     let mut movers = movers_of(state, &pods, &units, &budgets_by_pod, &stays);
-    let texts: Vec<String> = rules.iter().map(|rule| closing_rule(rule, input)).collect();
+    let texts: Vec<String> = rules.iter().map(|rule| planned_rule_json(rule, input)).collect();
     let docs: Vec<Doc<'_>> = texts.iter().filter_map(|text| doc::parse(text).ok()).collect();
     let fitting = FitSimulation {
         input,
@@ -88,7 +88,7 @@ pub fn plan(input: &PlanInput<'_, '_>) -> Result<DrainPlan, String> {
         budgets: &budgets,
         budgets_by_pod: &budgets_by_pod,
     };
-    let dominated_by = most_limiting(&movers, &waves, &budgets);
+    let dominated_by = workload_or_pdb_in_most_waves(&movers, &waves, &budgets);
     let (pods, waves) = assembly.pods_and_waves(&movers, &waves, &stays, &nodes, &units);
     Ok(DrainPlan { rules, devices, pods, waves, claims_without_pods, dominated_by, notes })
 }
@@ -119,7 +119,7 @@ fn keep_blocked_units<'d>(
 
 /// The reason for a pod that stays because `other`, which must move with it, stays.
 fn stay_because_of(stay: &Stay, other: StoredObject<'_>) -> Stay {
-    let why = format!("It moves together with pod {}, which stays. {}", path(other), stay.why);
+    let why = format!("It moves together with pod {}, which stays. {}", namespaced_name(other), stay.why);
     Stay { why, ..stay.clone() }
 }
 
@@ -143,7 +143,7 @@ fn keep_pods_of_failing_jobs<'d>(
         let Some(reason) = job_failure(job, indices.len()) else { continue };
         let (spec, status) = (job.value.get("spec"), job.value.get("status"));
         let lost = counted(indices.len(), "pod");
-        let why = format!("Job {} fails ({reason}) if it loses {lost}.", path(job));
+        let why = format!("Job {} fails ({reason}) if it loses {lost}.", namespaced_name(job));
         let failed = status.get("failed").int().unwrap_or(0);
         let needed = failed.saturating_add(i64::try_from(indices.len()).unwrap_or(i64::MAX));
         let remedy = if reason == "BackoffLimitExceeded" && !spec.get("backoffLimitPerIndex").exists() {
@@ -215,7 +215,7 @@ fn movers_of<'d>(
         let is_replaced = has_controller(object) && !is_daemon_pod(object);
         let workload = match workload_of(state, object) {
             Some(workload) => format!("{} {}/{}", workload.kind, workload.namespace, workload.name),
-            None => format!("pod {}", path(object)),
+            None => format!("pod {}", namespaced_name(object)),
         };
         let kind = if is_replaced { MoverKind::Single } else { MoverKind::Unreplaced };
         let budgets = budgets_of(&[index]);
@@ -231,7 +231,7 @@ fn movers_of<'d>(
 }
 
 /// The DeviceTaintRule as JSON, with the effect it has while pods move.
-fn closing_rule(rule: &PlannedRule, input: &PlanInput<'_, '_>) -> String {
+fn planned_rule_json(rule: &PlannedRule, input: &PlanInput<'_, '_>) -> String {
     let versions = input.release.profile.versions(ApiKind::DeviceTaintRule);
     let version = versions.first().copied().unwrap_or(Version::V1);
     closing_rule_json(&rule.name, &rule.selects, &input.request.key, version)
@@ -263,26 +263,26 @@ impl PlanAssembler<'_, '_> {
             let indices: Vec<usize> = moved.flat_map(|mover| mover.pods.iter().copied()).collect();
             for index in &indices {
                 let nodes = nodes.get(index).cloned().unwrap_or_default();
-                pods.extend(self.pod(*index, Fate::Moves { wave: number, nodes }, false));
+                pods.extend(self.planned_pod(*index, Fate::Moves { wave: number, nodes }, false));
             }
             let unit = units.iter().find(|unit| indices.iter().any(|index| unit.pods.contains(index)));
             let restarted = unit.into_iter().flat_map(|unit| &unit.restarted);
             planned.push(Wave {
                 pods: (first..pods.len()).collect(),
                 limited_by: wave.limited_by.clone(),
-                restarts: restarted.map(|pod| path(*pod)).collect(),
+                restarts: restarted.map(|pod| namespaced_name(*pod)).collect(),
             });
         }
         for (index, stay) in stays.iter().enumerate() {
             let Some(stay) = stay.clone() else { continue };
             let is_forceable = stay.is_forceable();
             let Stay { reason, why, remedy } = stay;
-            pods.extend(self.pod(index, Fate::Stays { reason, why, remedy }, is_forceable));
+            pods.extend(self.planned_pod(index, Fate::Stays { reason, why, remedy }, is_forceable));
         }
         (pods, planned)
     }
 
-    fn pod(&self, index: usize, fate: Fate, is_forceable: bool) -> Option<PlannedPod> {
+    fn planned_pod(&self, index: usize, fate: Fate, is_forceable: bool) -> Option<PlannedPod> {
         let used = self.pods.get(index)?;
         let pod = used.pod;
         let claims = used.claims.iter().filter_map(|index| self.held_names.get(*index));

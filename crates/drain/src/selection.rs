@@ -42,7 +42,7 @@ impl<'r> Selection<'r> {
     pub(crate) fn selects_device(&self, driver: &str, pool: &str, device: &str) -> bool {
         let known = self.pools.get(&(driver, pool));
         known.is_some_and(|pool| pool.is_whole || pool.devices.contains(device))
-            || self.others.iter().any(|names| selects(names, driver, pool, device))
+            || self.others.iter().any(|names| selector_matches(names, driver, pool, device))
     }
 
     /// The device of an allocation result, if a rule selects it. `None` for results with adminAccess.
@@ -54,7 +54,7 @@ impl<'r> Selection<'r> {
 }
 
 /// True if the selector matches the device.
-pub(crate) fn selects(names: &NameSelector, driver: &str, pool: &str, device: &str) -> bool {
+pub(crate) fn selector_matches(names: &NameSelector, driver: &str, pool: &str, device: &str) -> bool {
     let fits = |wanted: &Option<String>, found: &str| wanted.as_ref().is_none_or(|wanted| wanted == found);
     fits(&names.driver, driver) && fits(&names.pool, pool) && fits(&names.device, device)
 }

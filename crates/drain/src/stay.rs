@@ -56,6 +56,6 @@ pub(crate) fn stop_command(workload: Workload<'_>) -> Option<String> {
 }
 
 /// Namespace and name of an object, such as `inference/chat`.
-pub(crate) fn path(object: StoredObject<'_>) -> String {
+pub(crate) fn namespaced_name(object: StoredObject<'_>) -> String {
     format!("{}/{}", object.namespace(), object.name())
 }

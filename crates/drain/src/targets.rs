@@ -7,7 +7,7 @@
 use crate::name::rule_name;
 use crate::outcome::{DeviceId, PlannedRule};
 use crate::request::DrainRequest;
-use crate::selection::{Selection, selects};
+use crate::selection::{Selection, selector_matches};
 use std::collections::{BTreeMap, BTreeSet};
 use tollgate_api::view::{Claim, Slice, View as _};
 use tollgate_engine::impact::target::{DeviceTarget, NameSelector, with_partitions};
@@ -34,7 +34,7 @@ pub(crate) fn resolve_targets(
     request: &DrainRequest,
     closed: &[NameSelector],
 ) -> Result<ResolvedTargets, String> {
-    let (published, held, snapshot) = (published_devices(state), held_devices(state), slices_of(state));
+    let (published, held, snapshot) = (published_devices(state), held_devices(state), slice_snapshot(state));
     let mut all: Vec<NameSelector> = Vec::new();
     let mut notes = Vec::new();
     let mut unresolved: Option<String> = None;
@@ -108,7 +108,7 @@ pub(crate) fn resolve_targets(
 /// The rule for a selector, with its name and the number of published devices that it selects.
 fn planned_rule(names: NameSelector, request: &DrainRequest, published: &Pools<'_>) -> PlannedRule {
     let count = pools_of(published, &names).map(|(driver, pool, devices)| {
-        devices.iter().filter(|device| selects(&names, driver, pool, device)).count()
+        devices.iter().filter(|device| selector_matches(&names, driver, pool, device)).count()
     });
     PlannedRule { name: rule_name(&names, &request.key, "None"), published: count.sum(), selects: names }
 }
@@ -222,7 +222,7 @@ fn unpublished_on_node(state: &State<'_>, node: &str, published: &Pools<'_>) -> 
 
 /// The ResourceSlices with their counters. Slices that cannot be read are omitted; the caller has already
 /// reported them.
-fn slices_of(state: &State<'_>) -> Snapshot {
+fn slice_snapshot(state: &State<'_>) -> Snapshot {
     let mut snapshot = Snapshot::with_details(DeviceDetails { counters: true, ..DeviceDetails::default() });
     for slice in state.of_kind(ObjectKind::ResourceSlice).iter() {
         let version = format!("resource.k8s.io/{}", slice.version.name());

@@ -137,7 +137,11 @@ fn fill_next_wave(
 }
 
 /// The workload or PDB whose pods are in the most waves, if in more than one.
-pub(crate) fn most_limiting(movers: &[Mover], waves: &[MoverWave], budgets: &Budgets<'_>) -> Option<String> {
+pub(crate) fn workload_or_pdb_in_most_waves(
+    movers: &[Mover],
+    waves: &[MoverWave],
+    budgets: &Budgets<'_>,
+) -> Option<String> {
     let (mut workloads, mut by_budget): (BTreeMap<&str, usize>, BTreeMap<usize, usize>) = Default::default();
     for wave in waves {
         let moved = || wave.movers.iter().filter_map(|index| movers.get(*index));

@@ -59,7 +59,7 @@ impl IgnoreFiles {
                 files.top = std::fs::canonicalize(ancestor).unwrap_or_else(|_| real.to_owned());
                 for ancestor in above.into_iter().skip(1).rev() {
                     let names = [GITIGNORE, IGNORE].iter().map(OsStr::new);
-                    files.enter(
+                    files.enter_folder(
                         ancestor,
                         names.filter(|name| ancestor.join(name).is_symlink() || ancestor.join(name).exists()),
                         found,
@@ -72,7 +72,7 @@ impl IgnoreFiles {
     }
 
     /// Reads the ignore files among the entries of a folder that is entered.
-    pub(super) fn enter<'n>(
+    pub(super) fn enter_folder<'n>(
         &mut self,
         folder: &Path,
         names: impl Iterator<Item = &'n OsStr>,
@@ -124,7 +124,7 @@ impl IgnoreFiles {
     }
 
     /// Forgets the ignore files of the folder that was entered last.
-    pub(super) fn leave(&mut self) {
+    pub(super) fn leave_folder(&mut self) {
         for files in [&mut self.ignore, &mut self.gitignore] {
             while files.last().is_some_and(|file| file.depth == self.depth) {
                 files.pop();

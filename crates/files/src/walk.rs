@@ -16,7 +16,7 @@ use super::{Input, InputError, is_manifest, is_markdown, leads_outside, unreadab
 
 /// Names of a kustomization, as kustomize looks for them.
 pub const KUSTOMIZATIONS: [&str; 3] = ["kustomization.yaml", "kustomization.yml", "Kustomization"];
-const CHART: &str = "Chart.yaml";
+const CHART_FILE: &str = "Chart.yaml";
 
 /// The files that a walk excludes.
 #[derive(Clone, Debug, Default)]
@@ -98,7 +98,7 @@ fn note_files_above(folder: &Path, found: &mut FolderWalk) {
             let kustomizations = KUSTOMIZATIONS.map(|name| above.join(name)).into_iter();
             let is_file = |path: &PathBuf| path.symlink_metadata().is_ok_and(|meta| meta.is_file());
             found.kustomizations.extend(kustomizations.filter(is_file));
-            found.charts.extend(above.join(CHART).exists().then(|| above.to_owned()));
+            found.charts.extend(above.join(CHART_FILE).exists().then(|| above.to_owned()));
         }
         if above.join(".git").exists() {
             break;
@@ -136,13 +136,13 @@ impl Walker {
         let entries = self.read_entries(folder);
         if !self.no_ignore {
             let names = entries.iter().map(|entry| entry.name.as_os_str());
-            self.ignore_files.enter(absolute, names, &mut self.found);
+            self.ignore_files.enter_folder(absolute, names, &mut self.found);
         }
         for entry in &entries {
-            self.visit(folder, absolute, entry);
+            self.visit_entry(folder, absolute, entry);
         }
         if !self.no_ignore {
-            self.ignore_files.leave();
+            self.ignore_files.leave_folder();
         }
     }
 
@@ -173,7 +173,7 @@ impl Walker {
     }
 
     /// Handles one entry: walks a folder, and adds a file that is an input, chart or kustomization.
-    fn visit(&mut self, folder: &Path, absolute: &Path, entry: &FolderEntry) {
+    fn visit_entry(&mut self, folder: &Path, absolute: &Path, entry: &FolderEntry) {
         let name = entry.name.as_os_str();
         let is_kustomization = KUSTOMIZATIONS.iter().any(|known| name == OsStr::new(known));
         let is_hidden = name.as_encoded_bytes().starts_with(b".");
@@ -201,7 +201,7 @@ impl Walker {
             if !is_manifest(&path) {
                 return;
             }
-        } else if name == OsStr::new(CHART) {
+        } else if name == OsStr::new(CHART_FILE) {
             self.found.charts.push(folder.to_owned());
         }
         // Opening a pipe would block. A dangling link is neither a file nor anything else.

@@ -164,7 +164,7 @@ impl<'p> AllocationCache<'p> {
     }
 
     /// The allocator's result for a claim set on a node with this device usage; `None` if the era does not exist.
-    fn find(
+    fn allocation_on_node(
         &mut self,
         era: Era,
         node: NodeIndex,
@@ -276,7 +276,7 @@ impl<'p> Devices<'p> {
     }
 
     /// The allocator's result for a claim set on a node, cached as long as the devices of the node do not change.
-    pub(crate) fn find(
+    pub(crate) fn allocation_on_node(
         &mut self,
         cache: &mut AllocationCache<'p>,
         node: NodeIndex,
@@ -292,7 +292,7 @@ impl<'p> Devices<'p> {
             if let Some(found) = known {
                 return Some(found.clone());
             }
-            let found = cache.find(era, node, &self.usage, claim_set)?;
+            let found = cache.allocation_on_node(era, node, &self.usage, claim_set)?;
             let known = cache.found.entry(key).or_insert_with(|| vec![None; nodes]);
             if let Some(slot) = known.get_mut(node.get()) {
                 *slot = Some(found.clone());
@@ -304,7 +304,7 @@ impl<'p> Devices<'p> {
         {
             return Some(found.clone());
         }
-        let found = cache.find(era, node, &self.usage, claim_set)?;
+        let found = cache.allocation_on_node(era, node, &self.usage, claim_set)?;
         self.found.insert((claim_set, node.get()), (self.clock, found.clone()));
         Some(found)
     }

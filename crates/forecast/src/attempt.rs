@@ -7,7 +7,7 @@ use crate::allocations::RequestedClaim;
 use crate::claims::Consumer;
 use crate::course::{PodState, Simulation};
 use crate::device_filter::{DeviceFilter, DeviceVerdict};
-use crate::forecast::Pending;
+use crate::forecast::PendingReason;
 use crate::held::ClaimAllocation;
 use crate::nodes::{Cycle, Diagnosis, NO_NODES, NodeIndex, nodes_to_find};
 use crate::tables::{ClaimIndex, ClaimReference, PodEntry, PodIndex};
@@ -31,7 +31,7 @@ const CLAIM_IN_USE: &str = "resourceclaim in use";
 enum Attempt<'p> {
     /// The pod fits on a node.
     Found(NodeChoice<'p>),
-    Pending(Pending),
+    Pending(PendingReason),
     /// An allocated claim that prevents scheduling was deallocated, and the pod is tried again.
     Deallocate(ClaimIndex),
     NotModelled(String),
@@ -55,12 +55,12 @@ pub(crate) struct PodClaims<'p> {
     is_in_use: bool,
 }
 
-fn unschedulable(message: String) -> Pending {
-    Pending { condition: Some(("Unschedulable".to_owned(), message)), explanation: None }
+fn unschedulable(message: String) -> PendingReason {
+    PendingReason { condition: Some(("Unschedulable".to_owned(), message)), explanation: None }
 }
 
-fn scheduler_error(message: String) -> Pending {
-    Pending { condition: Some(("SchedulerError".to_owned(), message)), explanation: None }
+fn scheduler_error(message: String) -> PendingReason {
+    PendingReason { condition: Some(("SchedulerError".to_owned(), message)), explanation: None }
 }
 
 impl<'p> Simulation<'_, 'p> {
@@ -76,7 +76,7 @@ impl<'p> Simulation<'_, 'p> {
                 return;
             }
             // What is needed by pods that found no node. While nothing is freed, others that need the same find none.
-            let mut failed: Vec<(PodIndex, Pending)> = Vec::new();
+            let mut failed: Vec<(PodIndex, PendingReason)> = Vec::new();
             for pod in turn {
                 let twin = failed.iter().find(|(other, _)| self.have_equal_requirements(pod, *other));
                 if let Some((twin, pending)) = twin {
@@ -94,7 +94,7 @@ impl<'p> Simulation<'_, 'p> {
 
     /// Tries a pod again as long as an attempt deallocates one of its claims, and records the pod in `failed` if it
     /// stays pending.
-    fn try_until_settled(&mut self, pod: PodIndex, failed: &mut Vec<(PodIndex, Pending)>) {
+    fn try_until_settled(&mut self, pod: PodIndex, failed: &mut Vec<(PodIndex, PendingReason)>) {
         // Each turn deallocates a claim.
         loop {
             match self.attempt(pod) {
@@ -118,7 +118,7 @@ impl<'p> Simulation<'_, 'p> {
                 }
                 Attempt::NotModelled(what) => {
                     self.not_modelled.insert(pod, vec![what]);
-                    self.pending.insert(pod, Pending::default());
+                    self.pending.insert(pod, PendingReason::default());
                 }
             }
             return;
@@ -178,16 +178,18 @@ impl<'p> Simulation<'_, 'p> {
     /// One attempt to schedule a pod.
     fn attempt(&mut self, pod: PodIndex) -> Attempt<'p> {
         let plan = self.plan;
-        let Some(entry) = plan.tables.pods.get(pod) else { return Attempt::Pending(Pending::default()) };
+        let Some(entry) = plan.tables.pods.get(pod) else {
+            return Attempt::Pending(PendingReason::default());
+        };
         if !plan.catalog.pod(entry.needs).scheduling_gates.is_empty() {
             let message = "Scheduling is blocked due to non-empty scheduling gates".to_owned();
             let condition = Some(("SchedulingGated".to_owned(), message));
-            return Attempt::Pending(Pending { condition, explanation: None });
+            return Attempt::Pending(PendingReason { condition, explanation: None });
         }
         let claims = match self.claims_of(pod, entry) {
             Ok(claims) => claims,
             Err(missing) => {
-                return Attempt::Pending(Pending { condition: None, explanation: Some(missing) });
+                return Attempt::Pending(PendingReason { condition: None, explanation: Some(missing) });
             }
         };
         if self.occupancy.nodes().is_empty() {
@@ -242,10 +244,11 @@ impl<'p> Simulation<'_, 'p> {
         let era = self.devices.era;
         let (Some(fits), Some(classes)) = (self.fits.get(era.nodes), plan.eras.classes.get(era.classes))
         else {
-            return Attempt::Pending(Pending::default());
+            return Attempt::Pending(PendingReason::default());
         };
         let nodes = self.occupancy.nodes().len();
-        let rejected = |text: &str| Attempt::Pending(unschedulable(rejected_message(semantics, nodes, text)));
+        let rejected =
+            |text: &str| Attempt::Pending(unschedulable(rejected_message(semantics, nodes, text)));
         let cycle = match Cycle::start(&self.occupancy, fits, &classes.delegated, entry.needs) {
             Ok(cycle) => cycle,
             Err(rejection) => return rejected(rejection.text),
@@ -369,7 +372,7 @@ impl<'p> Simulation<'_, 'p> {
         }
         if waits {
             let explanation = "The devices are allocated, but their driver has not prepared them yet.";
-            let pending = Pending { condition: None, explanation: Some(explanation.to_owned()) };
+            let pending = PendingReason { condition: None, explanation: Some(explanation.to_owned()) };
             self.pending.insert(pod, pending);
         } else {
             self.pending.remove(&pod);

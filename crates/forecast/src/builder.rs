@@ -4,7 +4,7 @@ use crate::controllers::Controllers;
 use crate::eras::{ChangedKinds, apply_taints, taints_of};
 use crate::nodes::{PodNeeds, PodSource};
 use crate::outcome::{Origin, WorkloadName};
-use crate::plan::{Action, Eviction, Plan, Stage, Step, TrackedPod, kind_of};
+use crate::plan::{Action, Eviction, Plan, Stage, Step, TrackedPod, object_kind};
 use crate::state::{ObjectKind, State, StoredObject, version_of};
 use crate::tables::{Controller, PodIndex, Predecessor};
 use crate::workload::workload_of;
@@ -25,13 +25,13 @@ pub(crate) struct PlanBuilder<'d> {
     objects: HashMap<PodIndex, StoredObject<'d>, RandomState>,
     waiting: Vec<StoredObject<'d>>,
     /// Evictions that the steps of the plan request.
-    asked: Vec<FoundEviction>,
+    asked: Vec<PlannedEviction>,
 }
 
 /// An eviction: its time and stage, whether the controller recreates the whole group, and whether a taint
 /// causes it.
 #[derive(Clone, Copy)]
-struct FoundEviction {
+struct PlannedEviction {
     at: Timestamp,
     stage: usize,
     pod: PodIndex,
@@ -55,7 +55,7 @@ impl<'d> PlanBuilder<'d> {
         self.end_stage(at, &mut changed, Vec::new());
         let mut steps = steps.into_iter().peekable();
         let mut actions = Vec::new();
-        let is_rule = |step: &Step<'d>| matches!(step, Step::Apply(value) if kind_of(*value) == Some(ObjectKind::DeviceTaintRule));
+        let is_rule = |step: &Step<'d>| matches!(step, Step::Apply(value) if object_kind(*value) == Some(ObjectKind::DeviceTaintRule));
         let is_eviction = |step: &Step<'d>| matches!(step, Step::Evict { .. });
         while let Some(step) = steps.next() {
             // Rules that are given one after the other are in force together before anyone is evicted.
@@ -70,7 +70,7 @@ impl<'d> PlanBuilder<'d> {
                     let stage = self.plan.stages.len();
                     let pod = self.plan.tables.by_name.get(&(namespace, name)).copied();
                     let is_by_taint = false;
-                    self.asked.extend(pod.map(|pod| FoundEviction {
+                    self.asked.extend(pod.map(|pod| PlannedEviction {
                         at,
                         stage,
                         pod,
@@ -148,7 +148,7 @@ impl<'d> PlanBuilder<'d> {
         changed: &mut ChangedKinds,
         actions: &mut Vec<Action<'d>>,
     ) {
-        let known = kind_of(value).is_some_and(|kind| {
+        let known = object_kind(value).is_some_and(|kind| {
             let metadata = value.get("metadata");
             let (namespace, name) = (metadata.get("namespace").str(), metadata.get("name").str());
             self.state.of_kind(kind).get(namespace, name).is_some()
@@ -299,7 +299,7 @@ impl<'d> PlanBuilder<'d> {
                 if due <= stage.at || end.is_none_or(|end| due < end) {
                     let at = due.max(stage.at);
                     let (stage, with_group, is_by_taint) = (number, false, true);
-                    evictions.push(FoundEviction { at, stage, pod, with_group, is_by_taint });
+                    evictions.push(PlannedEviction { at, stage, pod, with_group, is_by_taint });
                     break;
                 }
             }
@@ -372,8 +372,8 @@ impl<'d> PlanBuilder<'d> {
     }
 
     /// Adds the eviction of a pod of the initial state to the plan, with the pod that replaces it.
-    fn add_eviction(&mut self, found: FoundEviction) {
-        let FoundEviction { at, stage, pod, with_group, is_by_taint } = found;
+    fn add_eviction(&mut self, found: PlannedEviction) {
+        let PlannedEviction { at, stage, pod, with_group, is_by_taint } = found;
         let Some(object) = self.objects.get(&pod).copied() else { return };
         if object.value.get("metadata").get("deletionTimestamp").exists() {
             return;

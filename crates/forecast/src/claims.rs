@@ -78,7 +78,7 @@ impl<'p> Simulation<'_, 'p> {
                 claims.push(PlacedClaim {
                     reference,
                     name: known.map(|claim| claim.name.clone()),
-                    devices: devices.map(crate::held::HeldDevice::placed).collect(),
+                    devices: devices.map(crate::held::HeldDevice::placed_device).collect(),
                 });
             }
         }

@@ -8,7 +8,7 @@ use crate::claims::ClaimState;
 use crate::controllers::Job;
 use crate::eras::Era;
 use crate::evictions::{Deletion, Evictions};
-use crate::forecast::{Course, Pending, PodEnd, PodRunResult};
+use crate::forecast::{Course, PendingReason, PodEnd, PodRunResult};
 use crate::nodes::{Fits, Occupancy};
 use crate::outcome::EvictedPod;
 use crate::plan::{Action, Plan, Stage};
@@ -47,7 +47,7 @@ pub(crate) struct Simulation<'a, 'p> {
     pub(crate) claims: BTreeMap<ClaimIndex, ClaimState<'p>>,
     pub(crate) pods: Vec<PodState<'p>>,
     /// Why pods are not bound, according to their last scheduling attempt.
-    pub(crate) pending: HashMap<PodIndex, Pending, RandomState>,
+    pub(crate) pending: HashMap<PodIndex, PendingReason, RandomState>,
     /// Features that are not simulated, for pods that cannot be forecast because of them. They are not tried
     /// again.
     pub(crate) not_modelled: HashMap<PodIndex, Vec<String>, RandomState>,
@@ -197,7 +197,7 @@ impl<'a, 'p> Simulation<'a, 'p> {
                 let same = named.and_then(|(namespace, name)| self.find_existing_pod(namespace, name));
                 match same {
                     // An update of a pod does not move it.
-                    Some(other) if other != *pod => self.report_with(*pod, other),
+                    Some(other) if other != *pod => self.report_placement_of(*pod, other),
                     _ => self.create(*pod),
                 }
             }
@@ -240,7 +240,7 @@ impl<'a, 'p> Simulation<'a, 'p> {
 
     /// Handles an applied pod that already exists: the report for `pod` shows the placement of `other`, the existing
     /// pod.
-    fn report_with(&mut self, pod: PodIndex, other: PodIndex) {
+    fn report_placement_of(&mut self, pod: PodIndex, other: PodIndex) {
         let end = self.final_state(other);
         if matches!(end, PodEnd::Bound(_)) {
             self.evictions.insert(pod, Evictions::sharing_placement(end));

@@ -59,7 +59,7 @@ impl<'p> DeviceFilter<'_, 'p> {
         let mut allocations = NewAllocations::default();
         let mut score = self.claims.score;
         if let Some(claim_set) = claim_set {
-            match self.devices.find(self.cache, node, claim_set) {
+            match self.devices.allocation_on_node(self.cache, node, claim_set) {
                 Some(NodeAllocation::Allocated(found, own)) => {
                     score += own;
                     allocations = NewAllocations { found: Some(found), has_extended: extended.is_some() };

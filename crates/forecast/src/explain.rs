@@ -14,7 +14,7 @@ use tollgate_api::view::{List, RequestBody, Selector};
 const MAX_REQUESTS: usize = 3;
 
 /// With more devices than this, pending pods are explained only in some of the simulated runs.
-const DEVICES_TO_EXPLAIN: usize = 2000;
+const MAX_DEVICES_TO_EXPLAIN: usize = 2000;
 
 /// Number of devices of a requested class by the reason why the pod cannot get them.
 #[derive(Default)]
@@ -65,7 +65,7 @@ impl<'p> Simulation<'_, 'p> {
     pub(crate) fn is_explained(&self, course: u32) -> bool {
         let devices = self.plan.eras.devices.get(self.devices.era.devices);
         let devices = devices.map_or(0, |era| era.inventory.published().count());
-        let stride = u32::try_from(1 + devices / DEVICES_TO_EXPLAIN).unwrap_or(u32::MAX);
+        let stride = u32::try_from(1 + devices / MAX_DEVICES_TO_EXPLAIN).unwrap_or(u32::MAX);
         course.is_multiple_of(stride)
     }
 
@@ -117,7 +117,7 @@ impl<'p> Simulation<'_, 'p> {
                 {
                     continue;
                 }
-                self.count(&mut tally, request, device, obstacle, &cycle);
+                self.count_device(&mut tally, request, device, obstacle, &cycle);
             }
             let sentence = tally.sentence(name);
             if !sentences.contains(&sentence) {
@@ -128,7 +128,7 @@ impl<'p> Simulation<'_, 'p> {
     }
 
     /// Counts a device of the class under the first reason that applies.
-    fn count(
+    fn count_device(
         &self,
         tally: &mut DeviceTally,
         request: RequestBody<'p>,

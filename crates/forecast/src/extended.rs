@@ -50,7 +50,7 @@ impl<'d> ExtendedClaims<'d> {
         for set in 1..1_u32 << names.len() {
             let of_set = names.iter().enumerate().filter(|(bit, _)| set & (1 << bit) != 0);
             let classes = of_set.filter_map(|(_, name)| Some((*name, *era.by_resource.get(*name)?)));
-            let text = claim_spec(spec, &classes.collect::<Vec<_>>());
+            let text = extended_claim_spec(spec, &classes.collect::<Vec<_>>());
             let place = if let Some(&place) = self.by_text.get(&text) {
                 place
             } else {
@@ -97,7 +97,7 @@ struct Request<'d> {
 
 /// The spec, as JSON, of the claim for these extended resources of a pod, each with its class.
 // upstream v1.37 createRequestsAndMappings
-fn claim_spec<'d>(spec: Value<'d>, resources: &[(&str, &'d str)]) -> String {
+fn extended_claim_spec<'d>(spec: Value<'d>, resources: &[(&str, &'d str)]) -> String {
     let init: Vec<Value<'d>> = spec.get("initContainers").items().collect();
     let containers: Vec<Value<'d>> = init.iter().copied().chain(spec.get("containers").items()).collect();
     let is_short_lived = |place: usize, container: Value<'_>| {
@@ -110,7 +110,7 @@ fn claim_spec<'d>(spec: Value<'d>, resources: &[(&str, &'d str)]) -> String {
             .enumerate()
             .map(|(place, &container)| {
                 let wanted = !is_short_lived(place, container);
-                wanted.then(|| request(place, container, resource, class, 0)).flatten()
+                wanted.then(|| extended_resource_request(place, container, resource, class, 0)).flatten()
             })
             .collect();
         // What a container asks for that ends before the others start, beyond what those after it have.
@@ -118,7 +118,7 @@ fn claim_spec<'d>(spec: Value<'d>, resources: &[(&str, &'d str)]) -> String {
         for (place, &container) in containers.iter().enumerate() {
             if is_short_lived(place, container) {
                 let later = long_lived.iter().skip(place).flatten().map(|request| request.count).sum();
-                let own = request(place, container, resource, class, later);
+                let own = extended_resource_request(place, container, resource, class, later);
                 if let Some(own) = own
                     && largest.as_ref().is_none_or(|largest| largest.count < own.count)
                 {
@@ -141,7 +141,7 @@ fn claim_spec<'d>(spec: Value<'d>, resources: &[(&str, &'d str)]) -> String {
 /// A device request for the amount of a resource that a container needs beyond `others`, the amount that other
 /// requests cover.
 // upstream v1.37 createResourceRequestAndMappings
-fn request<'d>(
+fn extended_resource_request<'d>(
     place: usize,
     container: Value<'_>,
     resource: &str,

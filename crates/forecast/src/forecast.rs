@@ -31,7 +31,7 @@ pub(crate) struct PodRunResult {
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum PodEnd {
     Bound(Place),
-    Pending(Pending),
+    Pending(PendingReason),
     /// The outcome is unknown because the pod uses these features, which are not simulated.
     Unknown(Vec<String>),
     NotRecreated,
@@ -41,7 +41,7 @@ pub(crate) enum PodEnd {
 
 /// Why a pod is not bound: the condition that the scheduler writes, and an explanation for reports.
 #[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) struct Pending {
+pub(crate) struct PendingReason {
     /// Reason and message of the PodScheduled condition, if the scheduler sets it.
     pub(crate) condition: Option<(String, String)>,
     pub(crate) explanation: Option<String>,
@@ -104,7 +104,7 @@ impl PodTally {
         self.evicted_again |= pod.evicted_again;
         match pod.end {
             PodEnd::Bound(place) => *self.places.entry(place).or_default() += 1,
-            PodEnd::Pending(Pending { condition, explanation }) => {
+            PodEnd::Pending(PendingReason { condition, explanation }) => {
                 *self.conditions.entry(condition).or_default() += 1;
                 if let Some(explanation) = explanation {
                     *self.explanations.entry(explanation).or_default() += 1;

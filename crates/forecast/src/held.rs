@@ -139,7 +139,8 @@ impl<'d> ClaimAllocation<'d> {
     /// if never.
     pub(crate) fn eviction_time(&self, taints: &Snapshot, profile: &Profile) -> Option<Timestamp> {
         let time = |device: &HeldDevice<'d>| {
-            let tolerations: Vec<impact::Toleration> = device.tolerations.iter().map(toleration).collect();
+            let tolerations: Vec<impact::Toleration> =
+                device.tolerations.iter().map(impact_toleration).collect();
             taints.device_eviction_time((device.driver, device.pool, device.device), &tolerations, profile)
         };
         self.devices.iter().filter_map(time).min()
@@ -148,7 +149,7 @@ impl<'d> ClaimAllocation<'d> {
 
 impl HeldDevice<'_> {
     /// The device as a forecast reports it.
-    pub(crate) fn placed(&self) -> PlacedDevice {
+    pub(crate) fn placed_device(&self) -> PlacedDevice {
         let consumed = self.consumed.iter().map(|(name, text, _)| ((*name).to_owned(), text.clone()));
         PlacedDevice {
             request: self.request.clone(),
@@ -161,7 +162,7 @@ impl HeldDevice<'_> {
 }
 
 /// Converts a toleration to the form in which evictions are computed.
-fn toleration(toleration: Toleration<'_>) -> impact::Toleration {
+fn impact_toleration(toleration: Toleration<'_>) -> impact::Toleration {
     impact::Toleration {
         key: toleration.key().into(),
         operator: toleration.operator().into(),

@@ -3,7 +3,7 @@
 //! A cluster can exist without claims and templates. Unless the state records which kinds were listed, these kinds
 //! are missing only if a bound pod uses them. Pods that depend on a missing kind have an unknown outcome.
 
-use crate::plan::{Plan, Step, kind_of};
+use crate::plan::{Plan, Step, object_kind};
 use crate::state::{ObjectKind, State};
 use crate::tables::{PodEntry, Tables};
 
@@ -18,10 +18,10 @@ const NEEDED_KINDS: [ObjectKind; 5] = [
 
 /// The needed kinds of which the state contains no object and that were not listed. Nodes among the steps do
 /// not count, because the cluster has others.
-pub(crate) fn absent_kinds(state: &State<'_>, steps: &[Step<'_>]) -> Vec<ObjectKind> {
+pub(crate) fn missing_kinds(state: &State<'_>, steps: &[Step<'_>]) -> Vec<ObjectKind> {
     let is_given = |kind: ObjectKind| {
         let mut given = steps.iter().filter_map(|step| match step {
-            Step::Apply(value) => kind_of(*value),
+            Step::Apply(value) => object_kind(*value),
             _ => None,
         });
         kind != ObjectKind::Node && given.any(|given| given == kind)

@@ -7,7 +7,7 @@ use crate::builder::PlanBuilder;
 use crate::controllers::Controllers;
 use crate::eras::{Era, Eras};
 use crate::extended::ExtendedClaims;
-use crate::missing::absent_kinds;
+use crate::missing::missing_kinds;
 use crate::nodes::{Catalog, FilterSemantics};
 use crate::outcome::{Origin, WorkloadName};
 use crate::player::Player;
@@ -148,7 +148,7 @@ impl<'d> Plan<'d> {
     /// Builds a plan from a state and steps, which are processed in order.
     pub fn new(state: State<'d>, steps: Vec<Step<'d>>, release: Release, settings: Settings) -> Plan<'d> {
         let given = steps.iter().filter_map(|step| match step {
-            Step::Apply(value) if kind_of(*value) == Some(ObjectKind::Namespace) => Some(*value),
+            Step::Apply(value) if object_kind(*value) == Some(ObjectKind::Namespace) => Some(*value),
             _ => None,
         });
         let namespaces = state.of_kind(ObjectKind::Namespace).iter().map(|namespace| namespace.value);
@@ -172,7 +172,7 @@ impl<'d> Plan<'d> {
             has_timestamps: false,
             missing: Vec::new(),
         };
-        let absent = if settings.assume_complete { Vec::new() } else { absent_kinds(&state, &steps) };
+        let absent = if settings.assume_complete { Vec::new() } else { missing_kinds(&state, &steps) };
         let lists_kinds = state.lists_kinds();
         let mut plan = PlanBuilder::new(plan, state).build(steps);
         plan.note_missing(absent, lists_kinds);
@@ -186,6 +186,6 @@ impl<'d> Plan<'d> {
 }
 
 /// The kind of an object of the steps; `None` if a forecast does not read it.
-pub(crate) fn kind_of(value: Value<'_>) -> Option<ObjectKind> {
+pub(crate) fn object_kind(value: Value<'_>) -> Option<ObjectKind> {
     ObjectKind::of(value.get("apiVersion").str(), value.get("kind").str())
 }

@@ -41,7 +41,7 @@ pub struct GroupRestart<'d> {
 
 /// The effect on the other pods of a group when some of its pods are lost: who is restarted, and because of which
 /// policy.
-struct Effect<'d> {
+struct GroupEffect<'d> {
     policy: String,
     effect: String,
     restarted: Vec<&'d str>,
@@ -53,14 +53,14 @@ type GroupKey<'d> = (ObjectKind, &'d str, &'d str);
 
 /// A pod of a group, and whether it is lost.
 #[derive(Clone, Copy, Debug)]
-struct Member<'d> {
+struct GroupMember<'d> {
     pod: StoredObject<'d>,
     is_lost: bool,
 }
 
-impl<'d> Member<'d> {
+impl<'d> GroupMember<'d> {
     /// The value of a label of the pod; empty if it does not have the label.
-    fn label(self, name: &str) -> &'d str {
+    fn pod_label(self, name: &str) -> &'d str {
         self.pod.value.get("metadata").get("labels").get(name).str()
     }
 }
@@ -74,17 +74,17 @@ pub fn group_restarts<'d>(state: &State<'d>, is_lost: &dyn Fn(&str, &str) -> boo
     let pods = state.of_kind(ObjectKind::Pod);
     let lost = pods.iter().filter(|pod| is_lost(pod.namespace(), pod.name()));
     let affected: BTreeSet<GroupKey<'d>> = lost.flat_map(|pod| groups_of(state, pod)).collect();
-    let mut members: BTreeMap<GroupKey<'d>, Vec<Member<'d>>> = BTreeMap::new();
+    let mut members: BTreeMap<GroupKey<'d>, Vec<GroupMember<'d>>> = BTreeMap::new();
     for pod in pods.iter().filter(|pod| !is_finished(*pod) && !affected.is_empty()) {
         let is_lost = is_lost(pod.namespace(), pod.name());
         for group in groups_of(state, pod).into_iter().filter(|group| affected.contains(group)) {
-            members.entry(group).or_default().push(Member { pod, is_lost });
+            members.entry(group).or_default().push(GroupMember { pod, is_lost });
         }
     }
-    let restart = |((kind, namespace, name), members): (GroupKey<'d>, Vec<Member<'d>>)| {
+    let restart = |((kind, namespace, name), members): (GroupKey<'d>, Vec<GroupMember<'d>>)| {
         let object = state.of_kind(kind).get(namespace, name)?;
         let lost = members.iter().filter(|member| member.is_lost).count();
-        let Effect { policy, effect, restarted, fails } = match kind {
+        let GroupEffect { policy, effect, restarted, fails } = match kind {
             ObjectKind::LeaderWorkerSet => leader_worker_set::effect(object, &members),
             ObjectKind::JobSet => job_set::effect(state, object, &members),
             _ => pod_group_effect(kind, object, members.len() - lost),
@@ -141,7 +141,7 @@ fn is_finished(pod: StoredObject<'_>) -> bool {
 }
 
 /// The effect on the pods of a PodGroup: none, because gang scheduling does not affect running pods.
-fn pod_group_effect(kind: ObjectKind, object: StoredObject<'_>, others: usize) -> Effect<'_> {
+fn pod_group_effect(kind: ObjectKind, object: StoredObject<'_>, others: usize) -> GroupEffect<'_> {
     let spec = object.value.get("spec");
     let gang = spec.get("schedulingPolicy").get("gang");
     let minimum = match kind {
@@ -160,7 +160,7 @@ fn pod_group_effect(kind: ObjectKind, object: StoredObject<'_>, others: usize) -
             (format!("{field}: {count}"), effect)
         }
     };
-    Effect { policy, effect, restarted: Vec::new(), fails: false }
+    GroupEffect { policy, effect, restarted: Vec::new(), fails: false }
 }
 
 /// A phrase such as `the 3 other pods of that Job keep running` or `the other pod of that Job keeps running`,

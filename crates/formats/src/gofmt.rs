@@ -37,7 +37,7 @@ pub fn quote_bytes(value: &[u8]) -> String {
     let mut out = String::with_capacity(value.len() + 2);
     out.push('"');
     for chunk in value.utf8_chunks() {
-        quote_into(&mut out, chunk.valid());
+        push_quoted(&mut out, chunk.valid());
         for &byte in chunk.invalid() {
             push_hex(&mut out, "\\x", u32::from(byte), 2);
         }
@@ -136,7 +136,7 @@ pub fn json_number(literal: &str) -> Cow<'_, str> {
 }
 
 /// Appends the text as `%q` prints it, without the quotes.
-fn quote_into(out: &mut String, value: &str) {
+fn push_quoted(out: &mut String, value: &str) {
     for letter in value.chars() {
         match letter {
             '"' => out.push_str("\\\""),

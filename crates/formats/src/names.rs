@@ -173,7 +173,7 @@ pub fn path_segment_prefix(value: &str, report: &mut dyn FnMut(Problem)) {
 ///
 /// upstream v1.36 `IsExtendedResourceName`
 pub fn is_extended_resource_name(value: &str) -> bool {
-    !value.contains(KUBERNETES) && !value.starts_with(REQUESTS) && is_quota_key(value)
+    !value.contains(KUBERNETES_DOMAIN) && !value.starts_with(QUOTA_PREFIX) && is_quota_key(value)
 }
 
 /// Reports what 1.37 finds wrong with an extended resource name.
@@ -181,15 +181,15 @@ pub fn extended_resource_name(value: &str, report: &mut dyn FnMut(Problem)) {
     if !value.contains('/') {
         report(Cow::Borrowed(texts::DOMAIN_PREFIXED));
     }
-    if value.starts_with(REQUESTS) {
+    if value.starts_with(QUOTA_PREFIX) {
         report(Cow::Borrowed(texts::NO_REQUESTS));
     }
     // Any occurrence of the domain counts, even `notkubernetes.io/`.
-    if value.contains(KUBERNETES) {
+    if value.contains(KUBERNETES_DOMAIN) {
         report(Cow::Borrowed(texts::NO_KUBERNETES));
     }
     if !is_quota_key(value) {
-        label_key(&format!("{REQUESTS}{value}"), Unit::Bytes, KeyWord::LabelKey, report);
+        label_key(&format!("{QUOTA_PREFIX}{value}"), Unit::Bytes, KeyWord::LabelKey, report);
     }
 }
 
@@ -206,14 +206,14 @@ pub fn lower(value: &str) -> Cow<'_, str> {
 const LABEL_MAX: usize = 63;
 const SUBDOMAIN_MAX: usize = 253;
 /// The domain of Kubernetes' own resources.
-const KUBERNETES: &str = "kubernetes.io/";
+const KUBERNETES_DOMAIN: &str = "kubernetes.io/";
 /// Prefix of extended resource names in quotas.
-const REQUESTS: &str = "requests.";
+const QUOTA_PREFIX: &str = "requests.";
 
 /// True if `requests.` + `value` is a label key with a prefix, checked without building it.
 fn is_quota_key(value: &str) -> bool {
     value.split_once('/').is_some_and(|(prefix, name)| {
-        prefix.len() + REQUESTS.len() <= SUBDOMAIN_MAX
+        prefix.len() + QUOTA_PREFIX.len() <= SUBDOMAIN_MAX
             && shapes::is_subdomain(prefix)
             && name.len() <= LABEL_MAX
             && shapes::is_qualified(name)

@@ -31,12 +31,12 @@ pub struct Change {
 }
 
 /// A part of a bar: its CSS class, its name and its size.
-type Part = (&'static str, &'static str, usize);
+type BarPart = (&'static str, &'static str, usize);
 
 impl Class {
     /// The parts of the bar of a class, which do not overlap. A device can be tainted and allocated; one that is
     /// neither free nor allocated is closed by a taint, or else blocked.
-    fn parts(&self) -> [Part; 4] {
+    fn parts(&self) -> [BarPart; 4] {
         let rest = self.total.saturating_sub(self.allocated).saturating_sub(self.free);
         let tainted = rest.min(self.tainted);
         [
@@ -57,7 +57,7 @@ pub fn classes(classes: &[Class]) -> Markup {
                     h3 { (class.name) }
                     @if let Some(error) = &class.error { p.warn { "The selector does not compile: " (error) } }
                     (state_bar(class))
-                    (numbers(&class.parts()))
+                    (bar_numbers(&class.parts()))
                 }
             }
         }
@@ -81,8 +81,8 @@ pub fn changes(changes: &[Change]) -> Markup {
                         span.delta { (grouped(before.free)) " → " (grouped(after.free)) " free" }
                     }
                     div.pair {
-                        span { "before" } (bar(&before.parts(), total)) (numbers(&before.parts()))
-                        span { "after" } (bar(&after.parts(), total)) (numbers(&after.parts()))
+                        span { "before" } (bar(&before.parts(), total)) (bar_numbers(&before.parts()))
+                        span { "after" } (bar(&after.parts(), total)) (bar_numbers(&after.parts()))
                     }
                 }
             }
@@ -91,7 +91,7 @@ pub fn changes(changes: &[Change]) -> Markup {
 }
 
 /// A bar with parts side by side; `total` is the whole width.
-pub(crate) fn bar(parts: &[Part], total: usize) -> Markup {
+pub(crate) fn bar(parts: &[BarPart], total: usize) -> Markup {
     let mut start = 0;
     html! {
         svg.bar width="100%" height="18" aria-hidden="true" focusable="false" {
@@ -105,18 +105,18 @@ pub(crate) fn bar(parts: &[Part], total: usize) -> Markup {
 }
 
 /// The numbers of the parts of a bar, each with a square in the fill of its part.
-pub(crate) fn numbers(parts: &[Part]) -> Markup {
+pub(crate) fn bar_numbers(parts: &[BarPart]) -> Markup {
     html! {
         p.numbers {
             @for (class, name, size) in parts.iter().filter(|part| part.2 > 0) {
-                span { (key(class)) (grouped(*size)) " " (name) } " "
+                span { (fill_key(class)) (grouped(*size)) " " (name) } " "
             }
         }
     }
 }
 
 /// A small square with the fill of a part, which links a number to the bar.
-pub(crate) fn key(class: &str) -> Markup {
+pub(crate) fn fill_key(class: &str) -> Markup {
     html! {
         svg.key width="12" height="12" aria-hidden="true" focusable="false" {
             rect class=(class) width="12" height="12" rx="2" {}

@@ -59,7 +59,7 @@ impl Frame<'_> {
             return html! { p.lead { (self.lead) } (self.body) }.into_string();
         }
         let style = style();
-        let policy = policy(&style);
+        let policy = content_security_policy(&style);
         let Page { source, taken, incomplete, command, version, docs, .. } = self.page;
         let page = html! {
             (DOCTYPE)
@@ -81,7 +81,7 @@ impl Frame<'_> {
                         p.lead { (self.lead) }
                         dl.facts {
                             div { dt { "Cluster state" } dd { (source) } }
-                            div { dt { "Read" } dd { (age(taken.as_ref(), self.at)) } }
+                            div { dt { "Read" } dd { (state_age(taken.as_ref(), self.at)) } }
                             div { dt { "Completeness" } dd { (completeness(incomplete)) } }
                             div { dt { "Kubernetes" } dd { (self.profile) } }
                             div.wide { dt { "Command" } dd { code { (command) } } }
@@ -110,7 +110,7 @@ impl Frame<'_> {
 }
 
 /// The Content-Security-Policy of a page: only its own style and script, no frames, no forms and no requests.
-fn policy(style: &str) -> String {
+fn content_security_policy(style: &str) -> String {
     let hash = |text: &str| format!("'sha256-{}'", STANDARD.encode(Sha256::digest(text)));
     format!(
         "default-src 'none'; style-src {}; script-src {}; base-uri 'none'; form-action 'none'",
@@ -140,7 +140,7 @@ pub fn patterns() -> Markup {
 }
 
 /// A sentence about how long before the time of the report the state was read.
-fn age(taken: Option<&Text>, at: &str) -> Markup {
+fn state_age(taken: Option<&Text>, at: &str) -> Markup {
     let Some(taken) = taken else {
         return html! { "at a time that the dump does not record" };
     };
@@ -156,7 +156,7 @@ fn age(taken: Option<&Text>, at: &str) -> Markup {
     };
     html! {
         time { (taken) } ", "
-        @if seconds < OLD_AFTER {
+        @if seconds < OLD_AFTER_SECONDS {
             (distance)
         } @else {
             strong.warn { (distance) } "; the cluster may have changed since"
@@ -165,7 +165,7 @@ fn age(taken: Option<&Text>, at: &str) -> Markup {
 }
 
 /// Seconds after which a page says that the state of the cluster may have changed.
-const OLD_AFTER: i64 = 3600;
+const OLD_AFTER_SECONDS: i64 = 3600;
 
 /// A duration in its largest unit: `3 min`, `5 h` or `12 days`.
 fn rough_duration(seconds: u64) -> String {

@@ -179,10 +179,10 @@ impl Taint {
 }
 
 /// Number of cards that a browser lays out together. Small groups cost less when a filter shows them again.
-const GROUP: usize = 12;
+const CARDS_PER_GROUP: usize = 12;
 
 /// Maximum number of devices for which their names are shown at first.
-const NAMED_UP_TO: usize = 1000;
+const MAX_DEVICES_WITH_NAMES: usize = 1000;
 
 /// The map: its tools, the legend and the cards. The cards have at most `budget` bytes; then nodes have only their
 /// numbers, those without taints and obstacles first, and the page says so.
@@ -198,8 +198,8 @@ pub fn live_map(cards: &[impl Borrow<Card>], devices: usize, budget: usize) -> M
 }
 
 fn draw_map(cards: &[impl Borrow<Card>], devices: usize, budget: usize, present: &BTreeSet<State>) -> Markup {
-    let shown = fitting(cards, budget);
-    let is_named = devices <= NAMED_UP_TO;
+    let shown = cards_within_budget(cards, budget);
+    let is_named = devices <= MAX_DEVICES_WITH_NAMES;
     html! {
         div.map {
             div.tools hidden {
@@ -228,7 +228,7 @@ fn draw_map(cards: &[impl Borrow<Card>], devices: usize, budget: usize, present:
             input.names type="checkbox" id="names" checked[is_named];
             label for="names" { "Show names, holders and taints" }
             div.nodes.many[!is_named] {
-                @for group in shown.cards.chunks(GROUP) { div { @for card in group { (PreEscaped(card)) } } }
+                @for group in shown.cards.chunks(CARDS_PER_GROUP) { div { @for card in group { (PreEscaped(card)) } } }
             }
             p.choice role="status" hidden {}
         }
@@ -248,13 +248,13 @@ fn legend(present: &BTreeSet<State>) -> Markup {
 }
 
 /// The cards that fit into the budget of a page, and how many nodes are shown only as numbers or not at all.
-struct Fitting<'c> {
+struct FittingCards<'c> {
     cards: Vec<Cow<'c, str>>,
     reduced: usize,
     omitted: usize,
 }
 
-fn fitting(cards: &[impl Borrow<Card>], budget: usize) -> Fitting<'_> {
+fn cards_within_budget(cards: &[impl Borrow<Card>], budget: usize) -> FittingCards<'_> {
     let cards: Vec<&Card> = cards.iter().map(Borrow::borrow).collect();
     let mut order: Vec<usize> = (0..cards.len()).collect();
     order.sort_by_key(|index| cards.get(*index).is_none_or(|card| !card.is_unusual));
@@ -272,7 +272,7 @@ fn fitting(cards: &[impl Borrow<Card>], budget: usize) -> Fitting<'_> {
         }
     }
     left += reserve;
-    let mut fitting = Fitting { cards: Vec::with_capacity(cards.len()), reduced: 0, omitted: 0 };
+    let mut fitting = FittingCards { cards: Vec::with_capacity(cards.len()), reduced: 0, omitted: 0 };
     for (card, is_full) in cards.into_iter().zip(is_full) {
         if is_full {
             fitting.cards.push(Cow::Borrowed(&card.html.0));
@@ -292,16 +292,16 @@ fn fitting(cards: &[impl Borrow<Card>], budget: usize) -> Fitting<'_> {
 
 /// The cards of all nodes, by name. Devices that several nodes can use have a card for their pool.
 pub fn cards(report: &DevicesReport) -> Vec<Card> {
-    let mut nodes: HashMap<Place<'_>, Vec<&Device>> = HashMap::new();
+    let mut nodes: HashMap<CardPlace<'_>, Vec<&Device>> = HashMap::new();
     for device in &report.devices {
         let place = match &device.node {
-            Some(node) => Place { is_pool: false, name: Natural(node), driver: "" },
-            None => Place { is_pool: true, name: Natural(&device.pool), driver: &device.driver },
+            Some(node) => CardPlace { is_pool: false, name: Natural(node), driver: "" },
+            None => CardPlace { is_pool: true, name: Natural(&device.pool), driver: &device.driver },
         };
         nodes.entry(place).or_default().push(device);
     }
     // Comparing names in the order of people takes long, so nodes are sorted, and not devices.
-    let mut nodes: Vec<(Place<'_>, Vec<&Device>)> = nodes.into_iter().collect();
+    let mut nodes: Vec<(CardPlace<'_>, Vec<&Device>)> = nodes.into_iter().collect();
     nodes.sort_unstable_by_key(|(place, _)| *place);
     let mut seen = HashSet::new();
     nodes.into_iter().map(|(place, devices)| full_card(place, &devices, &mut seen)).collect()
@@ -309,7 +309,7 @@ pub fn cards(report: &DevicesReport) -> Vec<Card> {
 
 /// The node that a card shows, or the pool whose devices do not belong to one node.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-struct Place<'a> {
+struct CardPlace<'a> {
     is_pool: bool,
     name: Natural<'a>,
     driver: &'a str,

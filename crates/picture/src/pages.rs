@@ -63,7 +63,7 @@ impl Outcomes {
             ("blocked", "are not recreated", self.not_recreated),
         ];
         let total = parts.iter().map(|part| part.2).sum();
-        html! { (bars::bar(&parts, total)) (bars::numbers(&parts)) }
+        html! { (bars::bar(&parts, total)) (bars::bar_numbers(&parts)) }
     }
 }
 
@@ -82,7 +82,7 @@ fn tiles(tiles: &[Tile]) -> Markup {
 }
 
 /// The CSS class of a tile: alarming if its count is not zero.
-fn bad_if(count: usize) -> &'static str {
+fn tile_class(count: usize) -> &'static str {
     if count > 0 { "bad" } else { "good" }
 }
 
@@ -114,7 +114,7 @@ fn pod_name(pod: &Namespaced) -> Markup {
 }
 
 /// A note that explains that a forecast combines several simulated runs, and what its percentages mean.
-const COURSES: &str = "Some events depend on chance, such as which of several nodes the scheduler chooses. Tollgate therefore \
+const COURSES_NOTE: &str = "Some events depend on chance, such as which of several nodes the scheduler chooses. Tollgate therefore \
     plays a forecast many times. One such run is called a course.";
 
 /// Kind and name of a workload, such as `StatefulSet llm-train`.

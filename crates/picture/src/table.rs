@@ -11,7 +11,7 @@ use crate::frame::{counted, grouped};
 
 /// The columns of one kind of table, which share CSS rules.
 #[derive(Clone, Copy, Debug)]
-pub struct Kind {
+pub struct TableKind {
     /// The CSS class of the table.
     pub class: &'static str,
     /// The noun for a row of the table, such as `pod`.
@@ -21,7 +21,7 @@ pub struct Kind {
 }
 
 /// All kinds of tables, for which [`style`] writes CSS rules.
-const KINDS: [&Kind; 11] = [
+const KINDS: [&TableKind; 11] = [
     &TAINTS,
     &NAMESPACES,
     &IMPACT_PODS,
@@ -35,70 +35,70 @@ const KINDS: [&Kind; 11] = [
     &DUE,
 ];
 
-pub(crate) const TAINTS: Kind = Kind {
+pub(crate) const TAINTS: TableKind = TableKind {
     class: "t-taints",
     noun: "taint",
     columns: &[("Taint", 10), ("Source", 8), ("Devices", 3), ("Allocated", 3), ("Which devices", 7)],
 };
-pub(crate) const NAMESPACES: Kind = Kind {
+pub(crate) const NAMESPACES: TableKind = TableKind {
     class: "t-namespaces",
     noun: "namespace",
     columns: &[("Namespace", 3), ("Devices held", 1), ("Claims", 1)],
 };
-pub(crate) const IMPACT_PODS: Kind = Kind {
+pub(crate) const IMPACT_PODS: TableKind = TableKind {
     class: "t-impact",
     noun: "pod",
     columns: &[("Pod", 4), ("Workload", 3), ("Outcome", 2), ("Evicted at", 3), ("Why", 6)],
 };
-pub(crate) const GROUPS: Kind = Kind {
+pub(crate) const GROUPS: TableKind = TableKind {
     class: "t-groups",
     noun: "group",
     columns: &[("Group", 4), ("Pods", 1), ("Lost", 1), ("Restarted", 1), ("Effect", 4)],
 };
-pub(crate) const FORECAST_PODS: Kind = Kind {
+pub(crate) const FORECAST_PODS: TableKind = TableKind {
     class: "t-forecast",
     noun: "pod",
     columns: &[("Pod", 4), ("Workload", 3), ("Outcome", 2), ("Goes to one of", 6), ("Why", 5)],
 };
 /// The table of pods in a forecast in which all of them fit, so that no column explains why they do not.
-pub(crate) const FORECAST_PODS_THAT_FIT: Kind = Kind {
+pub(crate) const FORECAST_PODS_THAT_FIT: TableKind = TableKind {
     class: "t-fits",
     noun: "pod",
     columns: &[("Pod", 4), ("Workload", 3), ("Outcome", 2), ("Goes to one of", 6)],
 };
-pub(crate) const REFUSED: Kind =
-    Kind { class: "t-refused", noun: "object", columns: &[("Object", 3), ("File", 2), ("Why", 5)] };
-pub(crate) const DRAIN_PODS: Kind = Kind {
+pub(crate) const REFUSED: TableKind =
+    TableKind { class: "t-refused", noun: "object", columns: &[("Object", 3), ("File", 2), ("Why", 5)] };
+pub(crate) const DRAIN_PODS: TableKind = TableKind {
     class: "t-drain",
     noun: "pod",
     columns: &[("Pod", 4), ("Workload", 3), ("From", 2), ("Wave", 1), ("Goes to one of", 5), ("Devices", 3)],
 };
-pub(crate) const FINDINGS: Kind = Kind {
+pub(crate) const FINDINGS: TableKind = TableKind {
     class: "t-findings",
     noun: "finding",
     columns: &[("Object", 4), ("Level", 1), ("Rule", 3), ("Message", 7)],
 };
-pub(crate) const BY_RULE: Kind = Kind {
+pub(crate) const BY_RULE: TableKind = TableKind {
     class: "t-rules",
     noun: "row",
     columns: &[("Name", 4), ("Denied", 1), ("Warned", 1), ("Audited", 1), ("Objects", 1)],
 };
-pub(crate) const DUE: Kind =
-    Kind { class: "t-due", noun: "row", columns: &[("What", 4), ("When", 2), ("Details", 5)] };
+pub(crate) const DUE: TableKind =
+    TableKind { class: "t-due", noun: "row", columns: &[("What", 4), ("When", 2), ("Details", 5)] };
 
 /// Number of rows that a browser lays out together.
-const GROUP: usize = 40;
+const ROWS_PER_GROUP: usize = 40;
 
 /// Minimum number of rows of a table that gets a filter.
-const FILTERED_FROM: usize = 6;
+const MIN_ROWS_TO_FILTER: usize = 6;
 
 /// Minimum number of rows of a table of which a browser lays out only the rows in sight.
-const MANY_FROM: usize = 500;
+const MIN_ROWS_TO_DEFER: usize = 500;
 
 /// A table that is being written.
 #[derive(Debug)]
 pub struct Table {
-    kind: &'static Kind,
+    kind: &'static TableKind,
     rows: String,
     count: usize,
     omitted: usize,
@@ -108,7 +108,7 @@ pub struct Table {
 
 impl Table {
     /// A table whose rows have at most that many bytes.
-    pub fn new(kind: &'static Kind, budget: usize) -> Table {
+    pub fn new(kind: &'static TableKind, budget: usize) -> Table {
         Table { kind, rows: String::new(), count: 0, omitted: 0, budget }
     }
 
@@ -118,7 +118,7 @@ impl Table {
             self.omitted += 1;
             return;
         }
-        if self.count.is_multiple_of(GROUP) {
+        if self.count.is_multiple_of(ROWS_PER_GROUP) {
             self.rows.push_str(if self.count == 0 { "<tbody>" } else { "</tbody><tbody>" });
         }
         self.count += 1;
@@ -137,7 +137,7 @@ impl Table {
         }
         html! {
             div.data {
-                @if count >= FILTERED_FROM {
+                @if count >= MIN_ROWS_TO_FILTER {
                     div.tools hidden {
                         label { "Filter " input.filter type="search" autocomplete="off" spellcheck="false"; }
                         output data-noun=(kind.noun) { (counted(count, kind.noun)) }
@@ -150,7 +150,7 @@ impl Table {
                         code { "-o json" } " for all of them."
                     }
                 }
-                table.(kind.class).many[count > MANY_FROM] {
+                table.(kind.class).many[count > MIN_ROWS_TO_DEFER] {
                     caption { (caption) }
                     thead { tr { @for (label, _) in kind.columns { th scope="col" { (label) } } } }
                     (PreEscaped(rows)) (PreEscaped("</tbody>"))
@@ -163,7 +163,7 @@ impl Table {
 /// The CSS rules for all kinds of tables.
 pub(crate) fn style() -> String {
     let (mut wide, mut narrow) = (String::new(), String::new());
-    for Kind { class, columns, .. } in KINDS {
+    for TableKind { class, columns, .. } in KINDS {
         _ = write!(wide, ".{class} tr{{grid-template-columns:");
         for (_, share) in *columns {
             _ = write!(wide, "minmax(0,{share}fr) ");

@@ -20,9 +20,9 @@ const MAX_NAMES: usize = 8;
 /// Height of the drawing.
 const HEIGHT: usize = 112;
 /// Vertical position of the ground on which the bars stand.
-const GROUND: usize = 88;
+const BASELINE: usize = 88;
 /// Height of the tallest bar.
-const TALLEST: usize = 64;
+const MAX_BAR_HEIGHT: usize = 64;
 /// Horizontal position of the time of the report, in percent of the width.
 const LEFT: f64 = 6.0;
 /// Horizontal position of the last eviction, in percent of the width.
@@ -96,9 +96,9 @@ impl<'a> Timeline<'a> {
             svg.timeline width="100%" height=(HEIGHT) role="img" aria-label="Evictions over time; the list has the numbers" {
                 @for tick in ticks {
                     @let x = position(tick - self.start, span);
-                    line x1=(x) x2=(x) y1="8" y2=(GROUND) {}
+                    line x1=(x) x2=(x) y1="8" y2=(BASELINE) {}
                 }
-                line.axis x1="0" x2="100%" y1=(GROUND) y2=(GROUND) {}
+                line.axis x1="0" x2="100%" y1=(BASELINE) y2=(BASELINE) {}
                 @for (index, tick) in ticks.iter().enumerate() {
                     // On narrow screens there is room for three labels.
                     text.soft.(if index % 2 == 1 { "odd" } else { "even" }) x=(position(tick - self.start, span))
@@ -107,11 +107,11 @@ impl<'a> Timeline<'a> {
                     }
                 }
                 @for (time, count) in &bars {
-                    @let height = (count * TALLEST / most).max(4);
+                    @let height = (count * MAX_BAR_HEIGHT / most).max(4);
                     svg x=(position(*time, span)) overflow="visible" {
-                        rect x="-5" width="10" y=(GROUND - height) height=(height) {}
+                        rect x="-5" width="10" y=(BASELINE - height) height=(height) {}
                         @if bars.len() <= MAX_LABELS || *count == most {
-                            text x="0" y=(GROUND - height - 4) text-anchor="middle" { (grouped(*count)) }
+                            text x="0" y=(BASELINE - height - 4) text-anchor="middle" { (grouped(*count)) }
                         }
                     }
                 }

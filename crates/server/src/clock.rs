@@ -32,7 +32,7 @@ pub(super) fn write_now(out: &mut impl Write) -> fmt::Result {
 }
 
 /// The current time in seconds since 1970.
-pub(super) fn unix() -> i64 {
+pub(super) fn unix_seconds() -> i64 {
     Utc::now().timestamp()
 }
 

@@ -15,7 +15,7 @@ use std::time::Instant;
 
 use prometheus_client::metrics::gauge::Gauge;
 
-use super::eviction::Holding;
+use super::eviction::OpenConnection;
 use super::limiter::{LimitReached, LoadLimiter, PeerUse};
 use super::{clock, sweep};
 
@@ -101,7 +101,7 @@ impl Connection {
             response: Cell::new(0),
             waker: RefCell::new(None),
         });
-        sweep::register(&connection);
+        sweep::register_connection(&connection);
         connection
     }
 
@@ -110,13 +110,17 @@ impl Connection {
     }
 
     /// Returns when the current phase began.
-    pub(super) fn since(&self) -> Instant {
+    pub(super) fn phase_start(&self) -> Instant {
         self.since.get()
     }
 
     /// The properties by which [`crate::eviction`] chooses the connections to close.
-    pub(super) fn holding(&self) -> Holding {
-        Holding { address: self.address, has_served: self.had_request.get(), progress: self.progress.get() }
+    pub(super) fn for_eviction(&self) -> OpenConnection {
+        OpenConnection {
+            address: self.address,
+            has_served: self.had_request.get(),
+            progress: self.progress.get(),
+        }
     }
 
     /// Returns the memory that all connections from the same address have reserved.
@@ -125,7 +129,7 @@ impl Connection {
     }
 
     /// Begins a phase, with its own timeout.
-    fn enter(&self, phase: Phase) {
+    fn enter_phase(&self, phase: Phase) {
         self.phase.set(phase);
         self.since.set(sweep::now());
         self.progress.set(sweep::next_progress());
@@ -139,7 +143,7 @@ impl Connection {
         self.expires.set(expires);
         self.is_open.set(true);
         self.open.inc();
-        self.enter(if has_begun { Phase::Head } else { Phase::Idle });
+        self.enter_phase(if has_begun { Phase::Head } else { Phase::Idle });
         self.mark_consumed();
     }
 
@@ -153,7 +157,7 @@ impl Connection {
     /// Records that a handler was called; the body may follow.
     pub(super) fn request_started(&self) {
         self.had_request.set(true);
-        self.enter(Phase::Body);
+        self.enter_phase(Phase::Body);
         self.mark_consumed();
     }
 
@@ -167,7 +171,7 @@ impl Connection {
 
     /// Records that the body is complete.
     pub(super) fn body_received(&self) {
-        self.enter(Phase::Evaluating);
+        self.enter_phase(Phase::Evaluating);
     }
 
     /// Records that a response of this length is about to be written, and reserves memory for it.
@@ -176,7 +180,7 @@ impl Connection {
             self.limiter.common.reserve(length, Some(&self.peer))?;
             self.response.set(self.response.get() + length);
         }
-        self.enter(if closes { Phase::Closing } else { Phase::Responding });
+        self.enter_phase(if closes { Phase::Closing } else { Phase::Responding });
         Ok(())
     }
 
@@ -220,7 +224,7 @@ impl Connection {
     pub(super) fn on_read(&self, bytes: usize) {
         self.unconsumed.set(self.unconsumed.get() + bytes);
         if bytes > 0 && self.phase.get() == Phase::Idle {
-            self.enter(Phase::Head);
+            self.enter_phase(Phase::Head);
             self.trim_response_to(0);
         }
     }
@@ -229,7 +233,7 @@ impl Connection {
     pub(super) fn on_flushed(&self) {
         if self.phase.get() == Phase::Responding {
             self.trim_response_to(SEND_BUFFER);
-            self.enter(Phase::Idle);
+            self.enter_phase(Phase::Idle);
             self.mark_consumed();
         }
     }
@@ -297,7 +301,7 @@ impl Drop for Connection {
             BufferBudget::Small => self.limiter.small.release(EXTRA_BUFFER_COST, None),
         }
         self.limiter.common.release(self.response.get(), Some(&self.peer));
-        self.limiter.forget(self.address, &self.peer);
+        self.limiter.forget_peer(self.address, &self.peer);
         if self.is_open.get() {
             self.open.dec();
         }
@@ -336,7 +340,7 @@ mod tests {
         connection.on_read(READ_LIMIT);
         assert!(!connection.may_read() && !connection.is_aborted());
         connection.request_started();
-        assert!(connection.may_read() && connection.holding().has_served);
+        assert!(connection.may_read() && connection.for_eviction().has_served);
         connection.body_received();
         assert!(!connection.may_read(), "not while the request is evaluated");
         drop(connection);

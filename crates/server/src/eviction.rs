@@ -11,11 +11,11 @@ use std::net::IpAddr;
 /// A group of connections (see [`OpenConnection::group`]) is preferred for closing if it has more than this fraction of
 /// the allowed connections. With so many addresses that none has that many, the number per address does not show who is
 /// hostile.
-const LARGE_PART: usize = 16;
+const LARGE_GROUP_FRACTION: usize = 16;
 
 /// The properties of an open connection that decide which connections are closed first.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Holding {
+pub(super) struct OpenConnection {
     /// Address of the client.
     pub(super) address: IpAddr,
     /// True if the connection has received a request.
@@ -24,36 +24,39 @@ pub(super) struct Holding {
     pub(super) progress: u64,
 }
 
-impl Holding {
+impl OpenConnection {
     /// The address, and whether the connection has received a request. Of the largest group, a connection is closed
     /// first: clients that send nothing displace none that use their connections, and busy ones displace none that is
     /// new.
-    fn kind(&self) -> (IpAddr, bool) {
+    fn group(&self) -> (IpAddr, bool) {
         (self.address, self.has_served)
     }
 }
 
 /// The indices of `count` connections to close, if at most `max_open` are allowed. Each time, the largest group loses
 /// the connection that has made no progress for longest; requests in flight make progress within milliseconds.
-pub(super) fn choose(open: &[Holding], excess: usize, limit: usize) -> Vec<usize> {
+pub(super) fn connections_to_close(open: &[OpenConnection], count: usize, max_open: usize) -> Vec<usize> {
     let mut by_progress: Vec<usize> = (0..open.len()).collect();
-    by_progress.sort_unstable_by_key(|index| open.get(*index).map(|holding| holding.progress));
-    let mut kinds: HashMap<(IpAddr, bool), VecDeque<usize>> = HashMap::new();
+    by_progress.sort_unstable_by_key(|index| open.get(*index).map(|connection| connection.progress));
+    let mut groups: HashMap<(IpAddr, bool), VecDeque<usize>> = HashMap::new();
     for index in &by_progress {
-        if let Some(holding) = open.get(*index) {
-            kinds.entry(holding.kind()).or_default().push_back(*index);
+        if let Some(connection) = open.get(*index) {
+            groups.entry(connection.group()).or_default().push_back(*index);
         }
     }
-    let mut chosen = Vec::with_capacity(excess);
-    while chosen.len() < excess {
-        let largest = kinds.values_mut().max_by_key(|indices| indices.len());
-        match largest.filter(|indices| indices.len() > limit / LARGE_PART).and_then(VecDeque::pop_front) {
+    let mut chosen = Vec::with_capacity(count);
+    while chosen.len() < count {
+        let largest = groups.values_mut().max_by_key(|indices| indices.len());
+        match largest
+            .filter(|indices| indices.len() > max_open / LARGE_GROUP_FRACTION)
+            .and_then(VecDeque::pop_front)
+        {
             Some(index) => chosen.push(index),
             None => break,
         }
     }
     let rest = by_progress.into_iter().filter(|index| !chosen.contains(index));
-    let rest: Vec<usize> = rest.take(excess - chosen.len()).collect();
+    let rest: Vec<usize> = rest.take(count - chosen.len()).collect();
     chosen.extend(rest);
     chosen
 }
@@ -62,17 +65,17 @@ pub(super) fn choose(open: &[Holding], excess: usize, limit: usize) -> Vec<usize
 mod tests {
     use std::net::{IpAddr, Ipv4Addr};
 
-    use super::{Holding, choose};
+    use super::{OpenConnection, connections_to_close};
 
     /// Connections of `10.0.x.y`, each later than the one before.
-    fn open(groups: &[(u16, bool, usize)]) -> Vec<Holding> {
+    fn open(groups: &[(u16, bool, usize)]) -> Vec<OpenConnection> {
         let mut all = Vec::new();
         for (number, has_served, count) in groups {
             let [high, low] = number.to_be_bytes();
             let address = IpAddr::V4(Ipv4Addr::new(10, 0, high, low));
             for _ in 0..*count {
                 let progress = u64::try_from(all.len()).unwrap_or_default();
-                all.push(Holding { address, has_served: *has_served, progress });
+                all.push(OpenConnection { address, has_served: *has_served, progress });
             }
         }
         all
@@ -82,14 +85,14 @@ mod tests {
     fn the_address_with_most_connections_loses_the_one_without_progress_for_longest() {
         // The API server's are the oldest, and one of the attacker's is the newest of all.
         let open = open(&[(1, true, 5), (2, true, 94), (1, false, 1)]);
-        assert_eq!(choose(&open, 3, 100), [5, 6, 7]);
+        assert_eq!(connections_to_close(&open, 3, 100), [5, 6, 7]);
     }
 
     #[test]
     fn addresses_with_the_most_are_cut_to_the_same_number() {
         let open = open(&[(1, true, 40), (2, true, 30), (3, true, 30)]);
         let mut left = [40, 30, 30];
-        for index in choose(&open, 40, 100) {
+        for index in connections_to_close(&open, 40, 100) {
             left[usize::from(index >= 40) + usize::from(index >= 70)] -= 1;
         }
         assert_eq!(left, [20, 20, 20]);
@@ -98,21 +101,25 @@ mod tests {
     #[test]
     fn at_one_address_the_silent_do_not_displace_the_busy_nor_the_busy_a_new_one() {
         let silent = open(&[(1, true, 3), (1, false, 97)]);
-        assert_eq!(choose(&silent, 2, 100), [3, 4]);
+        assert_eq!(connections_to_close(&silent, 2, 100), [3, 4]);
         let busy = open(&[(1, false, 3), (1, true, 97)]);
-        assert_eq!(choose(&busy, 2, 100), [3, 4]);
+        assert_eq!(connections_to_close(&busy, 2, 100), [3, 4]);
     }
 
     #[test]
     fn among_very_many_addresses_the_number_does_not_count() {
         let mut groups: Vec<(u16, bool, usize)> = (100..190).map(|number| (number, true, 1)).collect();
         groups.push((1, true, 6));
-        assert_eq!(choose(&open(&groups), 3, 96), [0, 1, 2], "the six of one address are the latest");
+        assert_eq!(
+            connections_to_close(&open(&groups), 3, 96),
+            [0, 1, 2],
+            "the six of one address are the latest"
+        );
     }
 
     #[test]
     fn no_more_are_chosen_than_there_are() {
-        assert_eq!(choose(&open(&[(1, true, 2)]), 5, 1).len(), 2);
-        assert!(choose(&[], 1, 1).is_empty());
+        assert_eq!(connections_to_close(&open(&[(1, true, 2)]), 5, 1).len(), 2);
+        assert!(connections_to_close(&[], 1, 1).is_empty());
     }
 }

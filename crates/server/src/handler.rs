@@ -17,7 +17,7 @@ use super::body::{BodyError, BodyLimits, ReceivedBody, body_timeout, receive_bod
 use super::clock::{self, SecondClock};
 use super::connection::Connection;
 use super::limiter::{LimitReached, Reservation, SMALL_BODY};
-use super::metrics::{Outcome, resource_label, side_name};
+use super::metrics::{Outcome, endpoint_name, resource_label};
 use super::{ServingConfig, SharedState, log};
 use tollgate_api::review::{BadReview, Request, Response, Status};
 use tollgate_engine::engine::{
@@ -85,7 +85,7 @@ impl HttpError {
             // It is short and needs no reservation.
             let _ = connection.response_started(0, closes);
         }
-        respond(response, closes, body)
+        finish_response(response, closes, body)
     }
 }
 
@@ -102,7 +102,7 @@ pub(super) async fn handle(
         connection.request_started();
     }
     if shared.config.current().awaits_policies {
-        return policies_not_known().before_body(&request).into_response(&request, &shared);
+        return policies_not_loaded_error().before_body(&request).into_response(&request, &shared);
     }
     let answer = match receive_review(&request, payload, &shared, endpoint, started).await {
         Ok(received) => answer_review(&request, &shared, endpoint, &received.body.bytes, started).await,
@@ -170,9 +170,9 @@ async fn receive_review<'g>(
         connection.body_received();
     }
     let reserved = reserve_working_memory(shared, &mut body, started + limits.timeout).await;
-    let reservation = reserved.map_err(|LimitReached| too_busy())?;
+    let reservation = reserved.map_err(|LimitReached| too_busy_error())?;
     if body.bytes.len() > SMALL_BODY {
-        notice_departure().await;
+        yield_to_notice_disconnect().await;
     }
     Ok(ReceivedReview { body, _reservation: reservation })
 }
@@ -185,11 +185,11 @@ async fn answer_review(
     body: &[u8],
     started: Instant,
 ) -> Result<Vec<u8>, NotChecked> {
-    let stopped = |stop| answer_stopped(stop, body, endpoint, shared);
+    let stopped = |stop| answer_failed_step(stop, body, endpoint, shared);
     let config = shared.config.current();
     let text = review_text(body);
-    let document = run_step(|| parse_review(&text)).map_err(stopped)?;
-    let review = run_step(|| Review::read(&config.engine, document.root())).map_err(stopped)?;
+    let document = catch_panic(|| parse_review(&text)).map_err(stopped)?;
+    let review = catch_panic(|| Review::read(&config.engine, document.root())).map_err(stopped)?;
     let labels = labels_for(&review, shared.namespaces(), &config).await;
     let now =
         request.app_data::<SecondClock>().map_or_else(|| SecondClock::default().now(), SecondClock::now);
@@ -200,7 +200,7 @@ async fn answer_review(
     }));
     match answered {
         Ok(answer) => Ok(answer),
-        Err(_) => Err(stopped(Stop::Panic)),
+        Err(_) => Err(stopped(StepFailure::Panic)),
     }
 }
 
@@ -212,9 +212,9 @@ fn start_response(
 ) -> Result<HttpResponse, HttpError> {
     let closes = should_close(request, shared);
     if let Some(connection) = connection(request) {
-        connection.response_started(answer.len(), closes).map_err(|LimitReached| too_busy())?;
+        connection.response_started(answer.len(), closes).map_err(|LimitReached| too_busy_error())?;
     }
-    Ok(respond(HttpResponse::Ok(), closes, answer))
+    Ok(finish_response(HttpResponse::Ok(), closes, answer))
 }
 
 /// Reserves the memory for evaluating a body. Other requests hold it only briefly, so a large body waits for it.
@@ -242,7 +242,7 @@ async fn reserve_working_memory<'g>(
 /// Yields until a disconnected client has been noticed, which drops the request: an API server that gave up asks again,
 /// and both evaluations of a large body would keep others waiting. actix reads from the socket before it polls the
 /// handler, and closes the connection after, so it takes two rounds.
-async fn notice_departure() {
+async fn yield_to_notice_disconnect() {
     for _ in 0..2 {
         tokio::task::yield_now().await;
     }
@@ -257,7 +257,7 @@ fn should_close(request: &HttpRequest, shared: &SharedState) -> bool {
     shared.is_draining() || connection(request).is_some_and(Connection::should_close)
 }
 
-fn respond(mut response: HttpResponseBuilder, closes: bool, body: Vec<u8>) -> HttpResponse {
+fn finish_response(mut response: HttpResponseBuilder, closes: bool, body: Vec<u8>) -> HttpResponse {
     if closes {
         response.force_close();
     }
@@ -282,11 +282,11 @@ fn check_headers(request: &HttpRequest) -> Result<(), HttpError> {
     Ok(())
 }
 
-fn too_busy() -> HttpError {
+fn too_busy_error() -> HttpError {
     HttpError::new(503, "ServiceUnavailable", "too many requests in flight; try again")
 }
 
-fn policies_not_known() -> HttpError {
+fn policies_not_loaded_error() -> HttpError {
     HttpError::new(503, "ServiceUnavailable", "the policies are not loaded from the cluster yet; try again")
 }
 
@@ -316,9 +316,9 @@ fn deny_unchecked(head: &[u8], endpoint: Endpoint, shared: &SharedState, why: &s
 
 /// The uid of a review, if it comes first, where an API server writes it: before any field that a user controls.
 fn leading_uid(body: &[u8]) -> Option<&str> {
-    const BEFORE: &[u8] = br#""request":{"uid":""#;
+    const UID_PREFIX: &[u8] = br#""request":{"uid":""#;
     let start = body.get(..body.len().min(256))?;
-    let at = start.windows(BEFORE.len()).position(|part| part == BEFORE)? + BEFORE.len();
+    let at = start.windows(UID_PREFIX.len()).position(|part| part == UID_PREFIX)? + UID_PREFIX.len();
     let rest = body.get(at..)?;
     let length = rest.iter().take(128).position(|byte| *byte == b'"')?;
     let uid = std::str::from_utf8(rest.get(..length)?).ok()?;
@@ -330,7 +330,7 @@ fn body_error(fault: &BodyError, shared: &SharedState) -> HttpError {
     let fault = match fault {
         BodyError::TooLarge(_) => HttpError::new(413, "RequestEntityTooLarge", too_large_message(shared)),
         BodyError::TooSlow => HttpError::new(408, "Timeout", "the body did not arrive in time"),
-        BodyError::TooBusy => too_busy(),
+        BodyError::TooBusy => too_busy_error(),
         BodyError::Broken(error) => {
             HttpError::new(400, "BadRequest", format!("cannot read the body: {error}"))
         }
@@ -390,34 +390,39 @@ async fn labels_for<'c>(
 }
 
 /// Why a step of answering a review failed: the review cannot be read, or the step panicked.
-enum Stop {
+enum StepFailure {
     Unreadable(BadReview),
     Panic,
 }
 
 /// Runs a step and catches its panics. This is safe because everything that the step has changed is dropped with
 /// the request.
-fn run_step<T>(step: impl FnOnce() -> Result<T, BadReview>) -> Result<T, Stop> {
+fn catch_panic<T>(step: impl FnOnce() -> Result<T, BadReview>) -> Result<T, StepFailure> {
     match catch_unwind(AssertUnwindSafe(step)) {
-        Ok(result) => result.map_err(Stop::Unreadable),
-        Err(_) => Err(Stop::Panic),
+        Ok(result) => result.map_err(StepFailure::Unreadable),
+        Err(_) => Err(StepFailure::Panic),
     }
 }
 
 /// Returns the answer to a review whose evaluation failed: a denial if the review looks crafted, otherwise an error
 /// response.
-fn answer_stopped(stop: Stop, body: &[u8], endpoint: Endpoint, shared: &SharedState) -> NotChecked {
+fn answer_failed_step(
+    stop: StepFailure,
+    body: &[u8],
+    endpoint: Endpoint,
+    shared: &SharedState,
+) -> NotChecked {
     match stop {
-        Stop::Unreadable(BadReview { detail, is_too_dense, .. }) => {
+        StepFailure::Unreadable(BadReview { detail, is_too_dense, .. }) => {
             // An API server sends no review that cannot be parsed, unless a user crafted it.
             let is_hostile = body.len() > DENY_UNREADABLE_ABOVE || is_too_dense;
             let denied = is_hostile.then(|| deny_unchecked(body, endpoint, shared, &detail)).flatten();
             denied.map_or_else(|| HttpError::new(400, "BadRequest", detail).into(), NotChecked::Denied)
         }
-        Stop::Panic => {
+        StepFailure::Panic => {
             shared.metrics.panics.inc();
             tracing::error!(
-                webhook = side_name(endpoint),
+                webhook = endpoint_name(endpoint),
                 bytes = body.len(),
                 "panic while handling a request"
             );
@@ -447,7 +452,7 @@ fn record_decision(
         log::distinct_names(findings.iter().filter_map(|diagnostic| Some(diagnostic.policy.as_ref()?.id())));
     tracing::info!(
         uid = review.uid,
-        webhook = side_name(endpoint),
+        webhook = endpoint_name(endpoint),
         resource,
         operation = review.operation.name(),
         namespace = gofmt::head(review.namespace, MAX_LOGGED_BYTES),

@@ -37,7 +37,7 @@ pub use self_signed::SelfSignedCerts;
 pub use settings::RespondFn;
 pub use settings::{Certificates, Limits, Settings};
 pub use tls::TlsVersions;
-pub use trust::{check_bundle, check_server};
+pub use trust::{check_ca_bundle, check_server_certificate};
 pub use watch::ReloadTrigger;
 
 use std::net::{SocketAddr, TcpListener};
@@ -172,10 +172,11 @@ impl Server {
                 put,
             )?,
             Certificates::SelfSigned { directory, names } => {
-                let own = Arc::new(SelfSignedCerts::open(directory.clone(), names.clone(), clock::unix())?);
+                let own =
+                    Arc::new(SelfSignedCerts::open(directory.clone(), names.clone(), clock::unix_seconds())?);
                 self_signed = Some(own.clone());
                 let read = Box::new(move || {
-                    if own.renew(clock::unix())? {
+                    if own.renew(clock::unix_seconds())? {
                         tracing::info!("certificates renewed; the caBundle may have changed");
                     }
                     let (certificate, key) = own.server_pair()?;
@@ -221,7 +222,7 @@ impl Server {
         let (listener, ops_listener) = (listen(settings.listen)?, listen(settings.ops_listen)?);
         webhook::configure_socket(&listener, limits.write_timeout)?;
         webhook::configure_socket(&ops_listener, limits.write_timeout)?;
-        let (trigger, triggers) = watch::channel();
+        let (trigger, triggers) = watch::reload_channel();
         let triggers = Some(triggers);
         Ok(Server { settings, shared, tls, listener, ops_listener, self_signed, trigger, triggers })
     }
@@ -284,7 +285,13 @@ impl Server {
             directories
         };
         if let Some(triggers) = self.triggers.take() {
-            watch::spawn(self.trigger.clone(), triggers, self.settings.reload_period, is_waiting, reload)?;
+            watch::spawn_reload_thread(
+                self.trigger.clone(),
+                triggers,
+                self.settings.reload_period,
+                is_waiting,
+                reload,
+            )?;
         }
         actix_web::rt::System::new().block_on(self.serve())
     }
@@ -331,7 +338,7 @@ impl Server {
     /// Starts both listeners; the handle is the webhook's.
     fn start(self) -> anyhow::Result<ServerHandle> {
         let Server { settings, shared, tls, listener, ops_listener, .. } = self;
-        let webhook = webhook::start(&settings, shared.clone(), tls, listener)?;
+        let webhook = webhook::start_webhook(&settings, shared.clone(), tls, listener)?;
         let ops = webhook::start_ops(shared, ops_listener)?;
         let handle = webhook.handle();
         actix_web::rt::spawn(webhook);

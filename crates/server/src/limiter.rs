@@ -161,7 +161,7 @@ impl LoadLimiter {
     }
 
     /// Drops the memory counter of an address when its last connection ends.
-    pub(super) fn forget(&self, address: IpAddr, peer: &Arc<PeerUse>) {
+    pub(super) fn forget_peer(&self, address: IpAddr, peer: &Arc<PeerUse>) {
         let mut peers = self.peers.lock().unwrap_or_else(PoisonError::into_inner);
         if Arc::strong_count(peer) <= 2 {
             peers.remove(&address);
@@ -331,7 +331,7 @@ mod tests {
         drop(bodies);
         assert_eq!(used(&limiter), [0; 3]);
         for (address, peer) in addresses.into_iter().zip(&peers) {
-            limiter.forget(address, peer);
+            limiter.forget_peer(address, peer);
         }
         assert!(limiter.peers.lock().expect("not poisoned").is_empty());
     }

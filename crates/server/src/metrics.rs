@@ -51,7 +51,7 @@ const RESOURCES: [&str; 19] = [
 ];
 
 /// Status codes of requests without a decision, as label values; the last stands for all others.
-const CODES: [&str; 9] = ["400", "404", "405", "408", "413", "415", "500", "503", "other"];
+const ERROR_CODES: [&str; 9] = ["400", "404", "405", "408", "413", "415", "500", "503", "other"];
 
 /// Maximum number of policies, or entries of policies, that are labels of one metric.
 const MAX_POLICIES: usize = 200;
@@ -95,7 +95,7 @@ pub(super) fn resource_label(resource: &str, sub_resource: &str) -> &'static str
 }
 
 /// The name of an endpoint, as label value and in logs.
-pub(super) fn side_name(endpoint: Endpoint) -> &'static str {
+pub(super) fn endpoint_name(endpoint: Endpoint) -> &'static str {
     match endpoint {
         Endpoint::Validate => "validate",
         Endpoint::Mutate => "mutate",
@@ -104,7 +104,12 @@ pub(super) fn side_name(endpoint: Endpoint) -> &'static str {
 
 /// The index of a combination of labels in [`Metrics::request_cells`]; `None` for a resource that is not among
 /// [`RESOURCES`].
-fn request_cell(endpoint: Endpoint, resource: &str, operation: Operation, outcome: Outcome) -> Option<usize> {
+fn request_counter_index(
+    endpoint: Endpoint,
+    resource: &str,
+    operation: Operation,
+    outcome: Outcome,
+) -> Option<usize> {
     let resource = RESOURCES.iter().position(|known| *known == resource)?;
     let operation_index = Operation::ALL.iter().position(|known| *known == operation)?;
     let outcome_index = Outcome::ALL.iter().position(|known| *known == outcome)?;
@@ -125,7 +130,7 @@ impl PolicyFindings {
     }
 
     /// The label for a policy: its kind and name, or `other` if there are too many.
-    fn label(&self, policy: &str) -> String {
+    fn policy_label(&self, policy: &str) -> String {
         let mut named = self.named.lock().unwrap_or_else(PoisonError::into_inner);
         if !named.contains(policy) && named.len() >= MAX_POLICIES {
             return "other".to_owned();
@@ -136,7 +141,7 @@ impl PolicyFindings {
 
     /// The counter of findings of a policy at this level.
     fn counter(&self, policy: &str, level: Level) -> Counter {
-        let labels = [("policy", self.label(policy)), ("level", level.name().to_owned())];
+        let labels = [("policy", self.policy_label(policy)), ("level", level.name().to_owned())];
         self.counters.get_or_create_owned(&labels)
     }
 
@@ -146,7 +151,7 @@ impl PolicyFindings {
 
     /// Exports the counters of these policies with the value 0, because the PromQL function `increase` would miss
     /// the first finding otherwise.
-    fn prepare(&self, policies: impl Iterator<Item = (String, Level)>) {
+    fn export_zero_counters(&self, policies: impl Iterator<Item = (String, Level)>) {
         for (policy, action) in policies.take(MAX_POLICIES) {
             self.counter(&policy, action);
         }
@@ -200,7 +205,7 @@ impl Metrics {
         let requests = register_metric(&mut registry, "requests", "Admission decisions");
         let durations =
             Family::<Labels<1>, Histogram>::new_with_constructor(|| Histogram::new(LATENCY_BUCKETS));
-        let duration = |endpoint| durations.get_or_create_owned(&[("webhook", side_name(endpoint))]);
+        let duration = |endpoint| durations.get_or_create_owned(&[("webhook", endpoint_name(endpoint))]);
         let cells = 2 * RESOURCES.len() * Operation::ALL.len() * Outcome::ALL.len();
         let help = "Time between receiving the headers of a request and sending its response";
         registry.register("request_duration_seconds", help, durations.clone());
@@ -278,7 +283,7 @@ impl Metrics {
             registry,
         };
         // A counter that appears with its first event hides that event from `increase`: errors are there from the start.
-        for code in CODES {
+        for code in ERROR_CODES {
             let _ = metrics.errors.get_or_create(&[("code", code)]);
         }
         metrics
@@ -293,13 +298,13 @@ impl Metrics {
         outcome: Outcome,
         findings: &[Diagnostic],
     ) {
-        let cell = request_cell(endpoint, resource, operation, outcome)
+        let cell = request_counter_index(endpoint, resource, operation, outcome)
             .and_then(|cell| self.request_cells.get(cell));
         debug_assert!(cell.is_some(), "{resource} is not a label of resource_label");
         if let Some(cell) = cell {
             let labels = || {
                 [
-                    ("webhook", side_name(endpoint)),
+                    ("webhook", endpoint_name(endpoint)),
                     ("resource", resource),
                     ("operation", operation.name()),
                     ("decision", outcome.name()),
@@ -328,7 +333,7 @@ impl Metrics {
     /// Counts a request that got no decision.
     pub(super) fn count_error(&self, code: u16) {
         let same = |known: &&&str| known.parse() == Ok(code);
-        let code = CODES.iter().find(same).copied().unwrap_or("other");
+        let code = ERROR_CODES.iter().find(same).copied().unwrap_or("other");
         self.errors.get_or_create(&[("code", code)]).inc();
     }
 
@@ -344,7 +349,7 @@ impl Metrics {
     pub(super) fn record_policies_loaded(&self, engine: &Engine, at: Option<i64>) {
         let set = &engine.policies;
         self.policies.set(i64::try_from(set.len()).unwrap_or(i64::MAX));
-        self.policy_findings.prepare(set.actions());
+        self.policy_findings.export_zero_counters(set.actions());
         self.policy_digest.clear();
         if !set.is_empty() {
             self.policy_digest.get_or_create(&[("digest", set.digest().to_owned())]).set(1);
@@ -410,7 +415,7 @@ mod tests {
         let metrics = Metrics::new();
         metrics
             .policy_findings
-            .prepare((0..150).map(|number| (format!("TaintPolicy/p{number}"), Level::Deny)));
+            .export_zero_counters((0..150).map(|number| (format!("TaintPolicy/p{number}"), Level::Deny)));
         for number in 140..260 {
             metrics.policy_findings.count(&format!("TaintPolicy/p{number}"), Level::Deny);
         }

@@ -29,7 +29,7 @@ async fn livez() -> HttpResponse {
 }
 
 async fn readyz(request: HttpRequest, shared: web::Data<SharedState>) -> HttpResponse {
-    let checks = run_checks(&shared);
+    let checks = readiness_checks(&shared);
     let ready = checks.iter().all(|check| check.ok);
     let mut text = String::new();
     if request.query_string().split('&').any(|word| word == "verbose" || word.starts_with("verbose=")) {
@@ -47,7 +47,7 @@ async fn readyz(request: HttpRequest, shared: web::Data<SharedState>) -> HttpRes
 }
 
 /// A line of `/readyz?verbose`: the status of one component.
-struct Check {
+struct ReadinessCheck {
     name: &'static str,
     ok: bool,
     /// True if something is wrong with the component that does not affect requests.
@@ -56,9 +56,9 @@ struct Check {
 }
 
 /// Checks everything that readiness depends on.
-fn run_checks(shared: &SharedState) -> Vec<Check> {
+fn readiness_checks(shared: &SharedState) -> Vec<ReadinessCheck> {
     let draining = shared.is_draining();
-    let mut checks = vec![Check {
+    let mut checks = vec![ReadinessCheck {
         name: "serving",
         ok: !draining,
         degraded: false,
@@ -66,17 +66,22 @@ fn run_checks(shared: &SharedState) -> Vec<Check> {
     }];
     for source in &shared.sources {
         let status = source.status();
-        let left = status.expires - clock::unix();
+        let left = status.expires - clock::unix_seconds();
         let mut message = match &status.fault {
             None => "ok".to_owned(),
             Some(fault) => format!("not reloaded; the last valid certificate is in use: {fault}"),
         };
         let _ = write!(message, " ({})", expiry_text(left));
-        checks.push(Check { name: source.name, ok: left > 0, degraded: status.fault.is_some(), message });
+        checks.push(ReadinessCheck {
+            name: source.name,
+            ok: left > 0,
+            degraded: status.fault.is_some(),
+            message,
+        });
     }
     for task in shared.tasks() {
         let report = (task.status)();
-        checks.push(Check {
+        checks.push(ReadinessCheck {
             name: task.name,
             ok: report.ready,
             degraded: report.degraded,
@@ -101,11 +106,11 @@ fn run_checks(shared: &SharedState) -> Vec<Check> {
         let degraded = fault.is_some() || is_waiting || lacks_labels;
         let _ = write!(message, " ({} policies, digest {})", policies.len(), policies.digest());
         // Policies that do not load do not make the server unready: the last good set answers.
-        checks.push(Check { name: "policies", ok: true, degraded, message });
+        checks.push(ReadinessCheck { name: "policies", ok: true, degraded, message });
     }
     let profiles: Vec<&str> = config.engine.profiles.iter().map(|profile| profile.name).collect();
     let message = format!("ok (profiles {})", profiles.join(", "));
-    checks.push(Check { name: "engine", ok: true, degraded: false, message });
+    checks.push(ReadinessCheck { name: "engine", ok: true, degraded: false, message });
     checks
 }
 

@@ -124,7 +124,7 @@ impl ReloadableConfig {
         reloader: Option<Reloader>,
         metrics: Arc<Metrics>,
     ) -> ReloadableConfig {
-        metrics.record_policies_loaded(&config.engine, reloader.is_some().then(clock::unix));
+        metrics.record_policies_loaded(&config.engine, reloader.is_some().then(clock::unix_seconds));
         log_policies(&config);
         let reloader = reloader.map(Mutex::new);
         let current = ArcSwap::from_pointee(config);
@@ -258,7 +258,7 @@ impl ReloadableConfig {
         if let Some(hooks) = self.hooks.get() {
             (hooks.after)(&config.engine);
         }
-        self.metrics.record_policies_loaded(&config.engine, Some(clock::unix()));
+        self.metrics.record_policies_loaded(&config.engine, Some(clock::unix_seconds()));
         log_policies(&config);
         config.warn_if_labels_are_missing(watched);
         false

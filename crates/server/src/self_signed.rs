@@ -36,7 +36,7 @@ const CLOCK_SKEW: i64 = 60 * 60;
 /// File name of the bundle of CA certificates.
 const CA_BUNDLE_FILE: &str = "ca.crt";
 /// File name of the private keys of the CAs, in the order of the certificates in the bundle.
-const AUTHORITY_KEYS: &str = "ca.key";
+const CA_KEYS_FILE: &str = "ca.key";
 /// File name of the server's certificate.
 const CERTIFICATE_FILE: &str = "tls.crt";
 /// File name of the server's private key.
@@ -176,7 +176,7 @@ impl SelfSignedCerts {
 
     /// [`Self::ca_bundle`] with the CAs of other replicas and earlier processes that the bundle in use contains.
     pub fn merged_bundle(&self, in_use: &str, now: i64) -> String {
-        bundle::merge(&self.ca_bundle(), in_use, now)
+        bundle::merge_ca_bundles(&self.ca_bundle(), in_use, now)
     }
 
     /// Returns the certificate and the private key of the server, PEM.
@@ -300,7 +300,7 @@ fn read_directory(directory: &Path) -> anyhow::Result<CertificateSet> {
     let server = text(CERTIFICATE_FILE)?
         .zip(text(KEY_FILE)?)
         .map(|(certificate, key)| CertAndKey { certificate, key });
-    let (bundle, keys) = (text(CA_BUNDLE_FILE)?, text(AUTHORITY_KEYS)?);
+    let (bundle, keys) = (text(CA_BUNDLE_FILE)?, text(CA_KEYS_FILE)?);
     anyhow::ensure!(
         keys.is_some() || (server.is_none() && bundle.is_none()),
         "{} contains certificates that Tollgate did not create; pass them with --tls-cert and --tls-key",
@@ -358,7 +358,7 @@ fn write_directory(directory: &Path, held: &CertificateSet) -> anyhow::Result<()
     refuse_world_writable(directory)?;
     let join = |part: fn(&CertAndKey) -> &str| held.authorities.iter().map(part).collect::<String>();
     // Keys before certificates, and CAs before what they signed: a crash in between leaves a usable set.
-    write_atomically(directory, AUTHORITY_KEYS, &join(|pair| &pair.key), 0o600)?;
+    write_atomically(directory, CA_KEYS_FILE, &join(|pair| &pair.key), 0o600)?;
     write_atomically(directory, CA_BUNDLE_FILE, &join(|pair| &pair.certificate), 0o644)?;
     if let Some(server) = &held.server {
         write_atomically(directory, KEY_FILE, &server.key, 0o600)?;

@@ -18,7 +18,7 @@ use super::settings::Limits;
 
 /// One out of this many connections is closed at once when there are too many, so that choosing them costs little per
 /// connection.
-const ROOM_PART: usize = 64;
+const CLOSED_FRACTION: usize = 64;
 
 /// Maximum duration of each phase of a connection.
 #[derive(Clone, Copy, Debug)]
@@ -87,19 +87,20 @@ pub(super) fn make_room(room: WorkerLimits, address: IpAddr) -> usize {
         connections.retain(|connection| connection.upgrade().is_some_and(|open| !open.is_aborted()));
         let mut open: Vec<Rc<Connection>> = connections.iter().filter_map(Weak::upgrade).collect();
         let evict = |open: &[Rc<Connection>], excess: usize, limit: usize| {
-            let holdings: Vec<_> = open.iter().map(|connection| connection.holding()).collect();
-            eviction::choose(&holdings, excess, limit)
+            let holdings: Vec<_> = open.iter().map(|connection| connection.for_eviction()).collect();
+            eviction::connections_to_close(&holdings, excess, limit)
                 .into_iter()
                 .filter_map(|index| open.get(index))
                 .for_each(|connection| connection.abort());
         };
         if per_address < most {
-            let own: Vec<_> = open.iter().filter(|open| open.holding().address == address).cloned().collect();
+            let own: Vec<_> =
+                open.iter().filter(|open| open.for_eviction().address == address).cloned().collect();
             evict(&own, (own.len() + 1).saturating_sub(per_address), per_address);
             open.retain(|connection| !connection.is_aborted());
         }
         if open.len() >= most {
-            evict(&open, open.len() + 1 + most / ROOM_PART - most, most);
+            evict(&open, open.len() + 1 + most / CLOSED_FRACTION - most, most);
         }
         let before = connections.len();
         connections.retain(|connection| connection.upgrade().is_some_and(|open| !open.is_aborted()));
@@ -108,12 +109,12 @@ pub(super) fn make_room(room: WorkerLimits, address: IpAddr) -> usize {
 }
 
 /// Adds a connection of this worker to the sweep.
-pub(super) fn register(connection: &Rc<Connection>) {
+pub(super) fn register_connection(connection: &Rc<Connection>) {
     CONNECTIONS.with_borrow_mut(|connections| connections.push(Rc::downgrade(connection)));
 }
 
 /// Starts the task that aborts slow connections of this worker; a second call does nothing.
-pub(super) fn start(timeouts: ConnectionTimeouts) {
+pub(super) fn start_sweeping(timeouts: ConnectionTimeouts) {
     let is_first = STARTED.with(|runs| runs.set(()).is_ok());
     if is_first {
         actix_web::rt::spawn(async move {
@@ -143,7 +144,7 @@ fn sweep(timeouts: ConnectionTimeouts, now: Instant) {
         open
     });
     for connection in &open {
-        let age = now.saturating_duration_since(connection.since());
+        let age = now.saturating_duration_since(connection.phase_start());
         if timeouts.for_phase(connection.phase()).is_some_and(|most| age > most) {
             connection.abort();
         } else if connection.phase() == Phase::Idle && age > timeouts.0.write_timeout {

@@ -20,7 +20,7 @@ use x509_parser::prelude::{FromDer as _, GeneralName, X509Certificate};
 use super::cert_files::FileContents;
 
 /// The crypto provider of the process.
-pub(super) fn provider() -> Arc<CryptoProvider> {
+pub(super) fn crypto_provider() -> Arc<CryptoProvider> {
     Arc::new(rustls::crypto::ring::default_provider())
 }
 
@@ -43,7 +43,7 @@ pub(super) fn server_config(
         TlsVersions::Tls13 => &[&rustls::version::TLS13],
         TlsVersions::Tls12AndTls13 => &[&rustls::version::TLS13, &rustls::version::TLS12],
     };
-    let builder = ServerConfig::builder_with_provider(provider()).with_protocol_versions(versions)?;
+    let builder = ServerConfig::builder_with_provider(crypto_provider()).with_protocol_versions(versions)?;
     let builder = match clients {
         Some(clients) => builder.with_client_cert_verifier(clients),
         None => builder.with_no_client_auth(),
@@ -69,7 +69,7 @@ impl CertificateResolver {
         let chain = parse_certificates(chain)?;
         let expires = earliest_expiry(&chain)?;
         let key = PrivateKeyDer::from_pem_slice(key).context("the key is not PEM")?;
-        let pair = CertifiedKey::from_der(chain, key, &provider())
+        let pair = CertifiedKey::from_der(chain, key, &crypto_provider())
             .context("the key does not match the certificate")?;
         self.0.store(Arc::new(Some(Arc::new(pair))));
         Ok(expires)
@@ -118,7 +118,7 @@ pub(super) struct ClientVerifier {
 
 impl ClientVerifier {
     pub(super) fn new(names: Vec<String>) -> Arc<ClientVerifier> {
-        Arc::new(ClientVerifier { verifier: ArcSwap::from_pointee(None), names, provider: provider() })
+        Arc::new(ClientVerifier { verifier: ArcSwap::from_pointee(None), names, provider: crypto_provider() })
     }
 
     /// Uses the CA certificates (PEM) from now on. Returns the earliest expiry (seconds since 1970); an error changes

@@ -14,10 +14,10 @@ use rustls::{CertificateError, Error, RootCertStore};
 use x509_parser::prelude::{FromDer as _, X509Certificate};
 
 use super::self_signed::name_text;
-use super::tls::{parse_certificates, provider};
+use super::tls::{crypto_provider, parse_certificates};
 
 /// Checks that the text is a CA bundle: PEM certificates, of which at least one has not expired.
-pub fn check_bundle(bundle: &[u8], now: i64) -> anyhow::Result<()> {
+pub fn check_ca_bundle(bundle: &[u8], now: i64) -> anyhow::Result<()> {
     let mut latest = i64::MIN;
     for certificate in parse_certificates(bundle)? {
         let (_, parsed) = X509Certificate::from_der(&certificate).context("cannot parse a certificate")?;
@@ -28,10 +28,16 @@ pub fn check_bundle(bundle: &[u8], now: i64) -> anyhow::Result<()> {
 }
 
 /// Checks that a client with this CA bundle trusts a server with this chain and key under this name. All are PEM.
-pub fn check_server(chain: &[u8], key: &[u8], bundle: &[u8], name: &str, now: i64) -> anyhow::Result<()> {
+pub fn check_server_certificate(
+    chain: &[u8],
+    key: &[u8],
+    bundle: &[u8],
+    name: &str,
+    now: i64,
+) -> anyhow::Result<()> {
     let chain = parse_certificates(chain)?;
     let key = PrivateKeyDer::from_pem_slice(key).context("the key is not PEM")?;
-    CertifiedKey::from_der(chain.clone(), key, &provider())
+    CertifiedKey::from_der(chain.clone(), key, &crypto_provider())
         .context("the key does not match the certificate")?;
     let (leaf, rest) = chain.split_first().context("there is no certificate")?;
     let server_name = ServerName::try_from(name).with_context(|| format!("{name} is not a host name"))?;
@@ -45,7 +51,7 @@ pub fn check_server(chain: &[u8], key: &[u8], bundle: &[u8], name: &str, now: i6
     for authority in parse_certificates(bundle)? {
         roots.add(authority).context("cannot parse the CA certificate")?;
     }
-    let verifier = WebPkiServerVerifier::builder_with_provider(roots.into(), provider()).build()?;
+    let verifier = WebPkiServerVerifier::builder_with_provider(roots.into(), crypto_provider()).build()?;
     let now = UnixTime::since_unix_epoch(std::time::Duration::from_secs(now.try_into().unwrap_or_default()));
     let Err(Error::InvalidCertificate(error)) =
         verifier.verify_server_cert(leaf, rest, &server_name, &[], now)
@@ -84,7 +90,7 @@ fn names_of(certificate: &CertificateDer<'_>) -> anyhow::Result<Vec<String>> {
 
 #[cfg(test)]
 mod tests {
-    use super::{check_bundle, check_server};
+    use super::{check_ca_bundle, check_server_certificate};
     use crate::self_signed::SelfSignedCerts;
 
     const NOW: i64 = 1_800_000_000;
@@ -100,7 +106,8 @@ mod tests {
         let (one, other) = (made(&["a.example.com", "192.0.2.1"]), made(&["a.example.com"]));
         let (chain, key) = one.server_pair().expect("a pair");
         let check = |bundle: &str, name: &str, now| {
-            let checked = check_server(chain.as_bytes(), key.as_bytes(), bundle.as_bytes(), name, now);
+            let checked =
+                check_server_certificate(chain.as_bytes(), key.as_bytes(), bundle.as_bytes(), name, now);
             checked.map_err(|error| format!("{error:#}")).err().unwrap_or_default()
         };
         let ours = one.ca_bundle();
@@ -118,17 +125,23 @@ mod tests {
         assert_eq!(check(&ours, "a.example.com", NOW + YEAR), "the certificate or its CA has expired");
         assert_eq!(check(&ours, "a.example.com", NOW - YEAR), "the certificate or its CA is not valid yet");
         let (_, strange) = other.server_pair().expect("a pair");
-        let mixed = check_server(chain.as_bytes(), strange.as_bytes(), ours.as_bytes(), "a.example.com", NOW);
+        let mixed = check_server_certificate(
+            chain.as_bytes(),
+            strange.as_bytes(),
+            ours.as_bytes(),
+            "a.example.com",
+            NOW,
+        );
         assert!(mixed.is_err_and(|error| error.to_string() == "the key does not match the certificate"));
     }
 
     #[test]
     fn a_bundle_has_a_certificate_that_is_valid() {
         let ours = made(&["a"]).ca_bundle();
-        assert!(check_bundle(ours.as_bytes(), NOW).is_ok());
-        assert!(check_bundle(ours.as_bytes(), NOW + 3 * YEAR).is_err());
+        assert!(check_ca_bundle(ours.as_bytes(), NOW).is_ok());
+        assert!(check_ca_bundle(ours.as_bytes(), NOW + 3 * YEAR).is_err());
         for text in ["", "CA", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"] {
-            assert!(check_bundle(text.as_bytes(), NOW).is_err(), "{text}");
+            assert!(check_ca_bundle(text.as_bytes(), NOW).is_err(), "{text}");
         }
     }
 }

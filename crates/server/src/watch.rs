@@ -24,40 +24,40 @@ const MAX_RESCANS: usize = 4;
 
 /// The reason for a reload.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Trigger {
+enum ReloadCause {
     Changed,
     Requested,
 }
 
 /// Triggers reloads; does not wait for them. Clones trigger the same reloads.
 #[derive(Clone, Debug)]
-pub struct ReloadTrigger(mpsc::Sender<Trigger>);
+pub struct ReloadTrigger(mpsc::Sender<ReloadCause>);
 
 impl ReloadTrigger {
     /// Triggers a reload because something other than a file changed, such as a policy in the cluster.
     pub fn changed(&self) {
-        let _ = self.0.send(Trigger::Changed);
+        let _ = self.0.send(ReloadCause::Changed);
     }
 
     /// Triggers a reload on request, even if no file changed.
     pub(super) fn request_reload(&self) {
-        let _ = self.0.send(Trigger::Requested);
+        let _ = self.0.send(ReloadCause::Requested);
     }
 }
 
 /// The triggers that the thread of [`spawn`] receives.
 #[derive(Debug)]
-pub(super) struct Triggers(mpsc::Receiver<Trigger>);
+pub(super) struct Triggers(mpsc::Receiver<ReloadCause>);
 
 /// A trigger, and its receiving end.
-pub(super) fn channel() -> (ReloadTrigger, Triggers) {
+pub(super) fn reload_channel() -> (ReloadTrigger, Triggers) {
     let (sender, receiver) = mpsc::channel();
     (ReloadTrigger(sender), Triggers(receiver))
 }
 
 /// Starts a thread that calls `reload` after each change in the directories that it returned last, once per period, and
 /// on request (then with `true`). In between, calls `is_waiting` again and again as long as it returns true.
-pub(super) fn spawn(
+pub(super) fn spawn_reload_thread(
     trigger: ReloadTrigger,
     Triggers(triggers): Triggers,
     period: Duration,
@@ -78,7 +78,7 @@ pub(super) fn spawn(
                 }
             }
             match next_trigger(&triggers, period, &is_waiting) {
-                Ok(trigger) => requested = debounce(&triggers, trigger) == Trigger::Requested,
+                Ok(trigger) => requested = debounce(&triggers, trigger) == ReloadCause::Requested,
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return,
             }
@@ -89,10 +89,10 @@ pub(super) fn spawn(
 
 /// Waits for a trigger or the end of the period. Meanwhile calls `is_waiting` as long as it returns true.
 fn next_trigger(
-    triggers: &mpsc::Receiver<Trigger>,
+    triggers: &mpsc::Receiver<ReloadCause>,
     period: Duration,
     is_waiting: &impl Fn() -> bool,
-) -> Result<Trigger, RecvTimeoutError> {
+) -> Result<ReloadCause, RecvTimeoutError> {
     let start = clock::instant();
     while is_waiting() {
         let left = period.saturating_sub(start.elapsed());
@@ -105,12 +105,12 @@ fn next_trigger(
 }
 
 /// Waits until no more events arrive, at most [`MAX_DEBOUNCE`]; returns the trigger that decides.
-fn debounce(triggers: &mpsc::Receiver<Trigger>, first: Trigger) -> Trigger {
+fn debounce(triggers: &mpsc::Receiver<ReloadCause>, first: ReloadCause) -> ReloadCause {
     let (start, mut trigger) = (clock::instant(), first);
     while start.elapsed() < MAX_DEBOUNCE {
         match triggers.recv_timeout(DEBOUNCE) {
-            Ok(Trigger::Requested) => trigger = Trigger::Requested,
-            Ok(Trigger::Changed) => {}
+            Ok(ReloadCause::Requested) => trigger = ReloadCause::Requested,
+            Ok(ReloadCause::Changed) => {}
             Err(_) => break,
         }
     }
@@ -124,11 +124,11 @@ struct WatchedDirectories {
 }
 
 impl WatchedDirectories {
-    fn new(sender: mpsc::Sender<Trigger>) -> WatchedDirectories {
+    fn new(sender: mpsc::Sender<ReloadCause>) -> WatchedDirectories {
         let sender = move |event: notify::Result<notify::Event>| {
             // Reading the files is an event too, and must not trigger a reload.
             if event.is_ok_and(|event| !event.kind.is_access()) {
-                let _ = sender.send(Trigger::Changed);
+                let _ = sender.send(ReloadCause::Changed);
             }
         };
         let watcher = notify::recommended_watcher(sender)

@@ -32,13 +32,13 @@ use super::{Settings, SharedState, clock, handler, ops};
 use tollgate_engine::engine::Endpoint;
 
 /// Limits on connections of the port without TLS, for health checks and metrics.
-const OPS_ROOM: WorkerLimits = WorkerLimits { connections: 256, per_address: 64 };
+const OPS_LIMITS: WorkerLimits = WorkerLimits { connections: 256, per_address: 64 };
 /// Number of connections per worker that may wait, beyond the limit, until the worker has closed others for them.
 const WAITING_CONNECTIONS: usize = 64;
 
 /// Number of connections that all workers may have open beyond the limit, while they close others.
 pub(super) fn extra_connections(workers: usize) -> usize {
-    OPS_ROOM.connections + WAITING_CONNECTIONS * (workers + 1)
+    OPS_LIMITS.connections + WAITING_CONNECTIONS * (workers + 1)
 }
 
 /// Sets options that the listener's connections inherit: how much of a response the system buffers, and after how long
@@ -52,7 +52,7 @@ pub(super) fn configure_socket(listener: &TcpListener, write_timeout: Duration) 
 }
 
 /// Starts the listener of the webhook.
-pub(super) fn start(
+pub(super) fn start_webhook(
     settings: &Settings,
     shared: Arc<SharedState>,
     mut tls: rustls::ServerConfig,
@@ -116,7 +116,7 @@ pub(super) fn start(
             })
             .and_then(http.map_err(TlsError::Service));
         apply_fn_factory(service, move |socket: TcpStream, service| {
-            sweep::start(timeouts);
+            sweep::start_sweeping(timeouts);
             let connection = admit_connection(&socket, room, &accepted, accepted.metrics.connections.clone());
             let serving = service.call(Stream::new(socket, connection.clone()));
             async move { connection.serve(serving).await }
@@ -130,7 +130,7 @@ pub(super) fn start(
 pub(super) fn start_ops(shared: Arc<SharedState>, listener: TcpListener) -> anyhow::Result<Server> {
     let timeouts = ConnectionTimeouts::new(shared.limits);
     let builder = Server::build().workers(1).disable_signals();
-    let builder = builder.max_concurrent_connections(OPS_ROOM.connections + WAITING_CONNECTIONS);
+    let builder = builder.max_concurrent_connections(OPS_LIMITS.connections + WAITING_CONNECTIONS);
     let builder = builder.listen("ops", listener, move || {
         let app = App::new()
             .app_data(web::Data::from(shared.clone()))
@@ -162,9 +162,9 @@ pub(super) fn start_ops(shared: Arc<SharedState>, listener: TcpListener) -> anyh
             .finish(map_config(app, |()| AppConfig::default()));
         let accepted = shared.clone();
         apply_fn_factory(http, move |socket: TcpStream, service| {
-            sweep::start(timeouts);
+            sweep::start_sweeping(timeouts);
             // Without a TLS handshake, all of the first phase is for the head of the request.
-            let connection = admit_connection(&socket, OPS_ROOM, &accepted, Gauge::default());
+            let connection = admit_connection(&socket, OPS_LIMITS, &accepted, Gauge::default());
             let stream = Stream::new(socket, connection.clone());
             let peer = stream.peer();
             let serving = service.call((stream, Protocol::Http1, peer));

@@ -20,7 +20,7 @@ use crate::server::Answer;
 use crate::what_if;
 
 /// Bytes reserved for everything on a page but the map.
-const RESERVE: usize = 1_500_000;
+const BYTES_BESIDE_MAP: usize = 1_500_000;
 /// Maximum number of removed cards that are remembered, so that open pages can remove them.
 const MAX_GONE: usize = 10_000;
 
@@ -44,13 +44,13 @@ impl DeviceName {
 pub struct Board {
     facts: PageFacts,
     /// The current content, replaced as a whole, so that nobody waits while a page is drawn.
-    shown: Mutex<Arc<Shown>>,
+    shown: Mutex<Arc<BoardContent>>,
     revision: watch::Sender<u64>,
 }
 
 /// The content of the live pages at one revision.
 #[derive(Clone, Default, Debug)]
-pub(crate) struct Shown {
+pub(crate) struct BoardContent {
     pub(crate) revision: u64,
     /// When the state was read from the cluster; empty if it is not known.
     pub(crate) taken: String,
@@ -69,7 +69,7 @@ pub(crate) struct Shown {
     forgotten: u64,
 }
 
-impl Shown {
+impl BoardContent {
     /// The HTML of the section with this id; empty if there is none.
     pub(crate) fn part(&self, id: &str) -> &Markup {
         const NOTHING: &Markup = &PreEscaped(String::new());
@@ -105,11 +105,11 @@ impl Board {
         Board { facts, shown: Mutex::default(), revision: watch::Sender::new(0) }
     }
 
-    fn shown(&self) -> Arc<Shown> {
+    fn shown(&self) -> Arc<BoardContent> {
         self.shown.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn show(&self, shown: Shown) {
+    fn show(&self, shown: BoardContent) {
         let revision = shown.revision;
         *self.shown.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(shown);
         self.revision.send_replace(revision);
@@ -123,7 +123,8 @@ impl Board {
         let revision = before.revision + 1;
         let mut old: HashMap<&str, &(Arc<Card>, u64)> =
             before.cards.iter().map(|entry| (entry.0.id.as_str(), entry)).collect();
-        let mut shown = Shown { revision, taken: taken.to_owned(), trouble, ..Shown::default() };
+        let mut shown =
+            BoardContent { revision, taken: taken.to_owned(), trouble, ..BoardContent::default() };
         for card in cards(&report) {
             let same = old.remove(card.id.as_str()).filter(|(before, _)| before.digest == card.digest);
             shown.cards.push(same.cloned().unwrap_or_else(|| (Arc::new(card), revision)));
@@ -131,13 +132,13 @@ impl Board {
         shown.gone.clone_from(&before.gone);
         shown.gone.extend(old.into_keys().map(|id| (id.to_owned(), revision)));
         shown.forgotten = before.forgotten;
-        shown.forget();
-        for (id, part) in parts(&report) {
+        shown.forget_oldest_removed_cards();
+        for (id, part) in report_sections(&report) {
             let same = before.parts.get(id).filter(|(before, _)| before.0 == part.0);
             shown.parts.insert(id, same.cloned().unwrap_or((part, revision)));
         }
         let cards: Vec<&Card> = shown.cards.iter().map(|(card, _)| &**card).collect();
-        shown.map = Arc::new(live_map(&cards, report.devices.len(), MAX_BYTES - RESERVE));
+        shown.map = Arc::new(live_map(&cards, report.devices.len(), MAX_BYTES - BYTES_BESIDE_MAP));
         shown.report = Arc::new(report);
         self.show(shown);
         Ok(())
@@ -146,7 +147,11 @@ impl Board {
     /// Shows from now on that the state may be out of date, with this reason.
     pub fn set_trouble(&self, trouble: String) {
         let before = self.shown();
-        self.show(Shown { revision: before.revision + 1, trouble: Some(trouble), ..Shown::clone(&before) });
+        self.show(BoardContent {
+            revision: before.revision + 1,
+            trouble: Some(trouble),
+            ..BoardContent::clone(&before)
+        });
     }
 
     /// Watches the revision of the content, which grows with each change.
@@ -214,9 +219,9 @@ impl Board {
     }
 }
 
-impl Shown {
+impl BoardContent {
     /// Drops the removed cards that were remembered for longest, if there are too many.
-    fn forget(&mut self) {
+    fn forget_oldest_removed_cards(&mut self) {
         let too_many = self.gone.len().saturating_sub(MAX_GONE);
         if let Some((_, last)) = self.gone.drain(..too_many).next_back() {
             self.forgotten = last;
@@ -230,7 +235,7 @@ fn find_device<'r>(report: &'r DevicesReport, id: &str) -> Option<&'r Device> {
 }
 
 /// The sections of the page that change with each report, with their ids.
-fn parts(report: &DevicesReport) -> [(&'static str, Markup); 5] {
+fn report_sections(report: &DevicesReport) -> [(&'static str, Markup); 5] {
     let drawn = pages::device_parts(report);
     [
         ("lead", drawn.lead),
@@ -241,7 +246,7 @@ fn parts(report: &DevicesReport) -> [(&'static str, Markup); 5] {
     ]
 }
 
-fn devices_body(shown: &Shown) -> Markup {
+fn devices_body(shown: &BoardContent) -> Markup {
     html! {
         section {
             h2 { "Devices by node" }

@@ -6,7 +6,7 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 use sha2::{Digest as _, Sha256};
 use tollgate_picture::{SCRIPT, Text, patterns, style};
 
-use crate::board::Shown;
+use crate::board::BoardContent;
 use crate::server::Answer;
 
 /// The script of the live pages, which follows that of all pages.
@@ -54,7 +54,7 @@ impl LivePage {
 }
 
 /// The whole live page with this body.
-pub(crate) fn render(page: LivePage, facts: &PageFacts, shown: &Shown, body: &Markup) -> Answer {
+pub(crate) fn render(page: LivePage, facts: &PageFacts, shown: &BoardContent, body: &Markup) -> Answer {
     let style = style() + LIVE_STYLE;
     let hash = |text: &str| STANDARD.encode(Sha256::digest(text));
     let policy = format!(
@@ -64,7 +64,7 @@ pub(crate) fn render(page: LivePage, facts: &PageFacts, shown: &Shown, body: &Ma
         hash(SCRIPT),
         hash(LIVE_SCRIPT)
     );
-    let Shown { revision, taken, trouble, report, .. } = shown;
+    let BoardContent { revision, taken, trouble, report, .. } = shown;
     let title = page.title();
     let text = html! {
         (DOCTYPE)

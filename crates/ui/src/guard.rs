@@ -75,7 +75,7 @@ impl Hosts {
     }
 
     /// Checks everything about a request but its session. `takes_body` says that the path takes a POST.
-    pub(crate) fn check(&self, head: &RequestHead, takes_body: bool) -> Result<(), Refusal> {
+    pub(crate) fn check_head(&self, head: &RequestHead, takes_body: bool) -> Result<(), Refusal> {
         let target = head.uri.path_and_query().map_or(0, |target| target.as_str().len());
         if head_size(head.headers()) > MAX_HEADER_BYTES || target > MAX_TARGET_BYTES {
             return Err(LARGE_HEAD);
@@ -84,23 +84,23 @@ impl Hosts {
         if head.uri.authority().is_some() || !head.uri.path().starts_with('/') {
             return Err(WRONG_TARGET);
         }
-        let host = only(head.headers(), &HOST).ok_or(WRONG_HOST)?.ok_or(WRONG_HOST)?;
+        let host = only_value(head.headers(), &HOST).ok_or(WRONG_HOST)?.ok_or(WRONG_HOST)?;
         if !self.0.iter().any(|known| known == host) {
             return Err(WRONG_HOST);
         }
-        let site = only(head.headers(), &SEC_FETCH_SITE).ok_or(WRONG_ORIGIN)?;
+        let site = only_value(head.headers(), &SEC_FETCH_SITE).ok_or(WRONG_ORIGIN)?;
         // `none`: typed, pasted or a bookmark. `same-site` is another port of this machine.
         if site.is_some_and(|site| site != "same-origin" && site != "none") {
             return Err(WRONG_ORIGIN);
         }
-        let origin = only(head.headers(), &ORIGIN).ok_or(WRONG_ORIGIN)?;
+        let origin = only_value(head.headers(), &ORIGIN).ok_or(WRONG_ORIGIN)?;
         if origin.is_some_and(|origin| origin.strip_prefix("http://") != Some(host)) {
             return Err(WRONG_ORIGIN);
         }
         match head.method {
             Method::POST if !takes_body => Err(WRONG_METHOD),
             Method::POST if origin.is_none() => Err(NO_ORIGIN),
-            Method::POST if only(head.headers(), &CONTENT_TYPE) != Some(Some("application/json")) => {
+            Method::POST if only_value(head.headers(), &CONTENT_TYPE) != Some(Some("application/json")) => {
                 Err(WRONG_TYPE)
             }
             Method::GET | Method::HEAD | Method::POST => Ok(()),
@@ -115,7 +115,7 @@ fn head_size(headers: &HeaderMap) -> usize {
 
 /// The only value of a header, and `Some(None)` if the header is absent; `None` if it is there twice or is not ASCII.
 #[expect(clippy::option_option, reason = "an absent header is allowed where a doubled one is not")]
-fn only<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<Option<&'h str>> {
+fn only_value<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<Option<&'h str>> {
     let mut values = headers.get_all(name);
     let Some(first) = values.next() else { return Some(None) };
     match values.next() {
@@ -136,7 +136,7 @@ mod tests {
             request = request.append_header((*name, *value));
         }
         let request = request.to_http_request();
-        let found = Hosts::of_port(8000).check(request.head(), takes_body);
+        let found = Hosts::of_port(8000).check_head(request.head(), takes_body);
         found.map_or_else(|refusal| refusal.status, |()| StatusCode::OK).as_u16()
     }
 

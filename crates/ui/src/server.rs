@@ -62,7 +62,8 @@ impl Default for Limits {
 }
 
 /// Content-Security-Policy of an answer that is not a page: it loads nothing and runs nothing.
-const NO_CONTENT: &str = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+const NO_CONTENT_POLICY: &str =
+    "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 /// The path to which questions are posted.
 const QUESTION_PATH: &str = "/what-if";
@@ -170,7 +171,7 @@ impl LoopbackServer {
 
     /// Serves the site until the process is interrupted.
     pub fn serve(self, site: Arc<dyn Site>, limits: Limits) -> anyhow::Result<()> {
-        let context = Data::new(Context {
+        let context = Data::new(RequestContext {
             hosts: Hosts::of_port(self.port),
             sessions: self.sessions,
             site,
@@ -194,7 +195,7 @@ impl LoopbackServer {
 }
 
 /// The data that all requests share: site, sessions, accepted hosts and limits.
-struct Context {
+struct RequestContext {
     hosts: Hosts,
     sessions: Arc<Sessions>,
     site: Arc<dyn Site>,
@@ -203,14 +204,14 @@ struct Context {
 }
 
 /// Answers one HTTP request.
-async fn handle(request: HttpRequest, payload: Payload, context: Data<Context>) -> HttpResponse {
+async fn handle(request: HttpRequest, payload: Payload, context: Data<RequestContext>) -> HttpResponse {
     context.respond(&request, payload).await.unwrap_or_else(|refusal| refuse(&request, refusal))
 }
 
-impl Context {
+impl RequestContext {
     async fn respond(&self, request: &HttpRequest, payload: Payload) -> Result<HttpResponse, Refusal> {
         let path = request.uri().path();
-        self.hosts.check(request.head(), path == QUESTION_PATH)?;
+        self.hosts.check_head(request.head(), path == QUESTION_PATH)?;
         let query = Query::of(request.query_string());
         if let Some(token) = query.get("token").filter(|_| path == "/" && request.method() == Method::GET) {
             return self.open_session(token);
@@ -235,7 +236,7 @@ impl Context {
     /// Exchanges a token for a session, and sends the browser to an address without it.
     fn open_session(&self, token: &str) -> Result<HttpResponse, Refusal> {
         let cookie = self.sessions.exchange(token).ok_or(USED_TOKEN)?;
-        Ok(builder(StatusCode::SEE_OTHER)
+        Ok(response_builder(StatusCode::SEE_OTHER)
             .insert_header((SET_COOKIE, cookie))
             .insert_header((LOCATION, "/"))
             .finish())
@@ -271,13 +272,13 @@ const NO_ANSWER: Refusal = Refusal {
 };
 
 /// A response with the headers that all responses have.
-fn builder(status: StatusCode) -> HttpResponseBuilder {
+fn response_builder(status: StatusCode) -> HttpResponseBuilder {
     const OPENER: HeaderName = HeaderName::from_static("cross-origin-opener-policy");
     const RESOURCE: HeaderName = HeaderName::from_static("cross-origin-resource-policy");
     let mut builder = HttpResponse::build(status);
     for (name, value) in [
         (CACHE_CONTROL, "no-store"),
-        (CONTENT_SECURITY_POLICY, NO_CONTENT),
+        (CONTENT_SECURITY_POLICY, NO_CONTENT_POLICY),
         (X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (X_FRAME_OPTIONS, "DENY"),
         (REFERRER_POLICY, "no-referrer"),
@@ -290,7 +291,7 @@ fn builder(status: StatusCode) -> HttpResponseBuilder {
 }
 
 fn respond_with(answer: Answer) -> HttpResponse {
-    let mut builder = builder(StatusCode::OK);
+    let mut builder = response_builder(StatusCode::OK);
     if let Some(policy) = answer.policy {
         builder.insert_header((CONTENT_SECURITY_POLICY, policy));
     }
@@ -299,7 +300,7 @@ fn respond_with(answer: Answer) -> HttpResponse {
 
 /// A refusal in words. A browser that navigates gets a small page, because plain text has no language and no title.
 fn refuse(request: &HttpRequest, refusal: Refusal) -> HttpResponse<BoxBody> {
-    let mut builder = builder(refusal.status);
+    let mut builder = response_builder(refusal.status);
     if refusal.status == StatusCode::METHOD_NOT_ALLOWED {
         builder.insert_header((ALLOW, "GET, HEAD"));
     }

@@ -40,7 +40,7 @@ impl Sessions {
     /// Creates a token that opens one session.
     pub(crate) fn issue_token(&self) -> anyhow::Result<String> {
         let token = random_secret()?;
-        add(&mut self.lock().tokens, token.clone());
+        add_secret(&mut self.lock().tokens, token.clone());
         Ok(token)
     }
 
@@ -51,7 +51,7 @@ impl Sessions {
         let mut secrets = self.lock();
         let place = secrets.tokens.iter().position(|known| is_same(known, token))?;
         secrets.tokens.swap_remove(place);
-        add(&mut secrets.sessions, session.clone());
+        add_secret(&mut secrets.sessions, session.clone());
         Some(format!("{}={session}; Path=/; HttpOnly; SameSite=Strict", self.cookie))
     }
 
@@ -64,7 +64,7 @@ impl Sessions {
     }
 }
 
-fn add(secrets: &mut Vec<String>, secret: String) {
+fn add_secret(secrets: &mut Vec<String>, secret: String) {
     if secrets.len() >= MAX_SECRETS {
         secrets.remove(0);
     }

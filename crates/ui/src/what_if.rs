@@ -69,7 +69,7 @@ impl WhatIf {
                     h2 { "The rule" }
                     p { "Save it as " code { "rule.yaml" } ". " button.copy type="button" data-copy="rule" { "Copy the rule" }
                         " " button type="button" id="edit" { "Edit the rule" } }
-                    pre tabindex="0" aria-label="The rule as YAML" { code id="rule" { (Lines(&self.rule)) } }
+                    pre tabindex="0" aria-label="The rule as YAML" { code id="rule" { (MultilineText(&self.rule)) } }
                 }
             }
             @if !self.commands.is_empty() {
@@ -92,9 +92,9 @@ impl WhatIf {
 }
 
 /// A text of several lines whose line breaks are kept.
-struct Lines<'a>(&'a str);
+struct MultilineText<'a>(&'a str);
 
-impl Render for Lines<'_> {
+impl Render for MultilineText<'_> {
     fn render(&self) -> Markup {
         html! { @for line in self.0.split_inclusive('\n') { (Text::from(line.trim_end_matches('\n'))) "\n" } }
     }
@@ -172,7 +172,7 @@ pub(crate) fn body(map: &Markup) -> Markup {
                 div id="about-rule" hidden {
                     label for="yaml" { "DeviceTaintRules or ResourceSlices, as YAML" }
                     textarea id="yaml" rows="14" spellcheck="false" autocapitalize="off" autocomplete="off"
-                        placeholder=(EXAMPLE) {}
+                        placeholder=(EXAMPLE_RULE) {}
                 }
                 p.row { button.primary type="submit" { "Show what happens" } " " span id="progress" role="status" {} }
             }
@@ -182,7 +182,7 @@ pub(crate) fn body(map: &Markup) -> Markup {
     }
 }
 
-const EXAMPLE: &str = "apiVersion: resource.k8s.io/v1beta2
+const EXAMPLE_RULE: &str = "apiVersion: resource.k8s.io/v1beta2
 kind: DeviceTaintRule
 metadata:
   name: maintenance

@@ -108,7 +108,7 @@ pub(super) fn reason_to_skip_unparsable(
     role: FileRole,
 ) -> Option<SkipReason> {
     let (start, part) = shape::part_around(text, fault.at);
-    let is_other = || !shape::may_say(part, &CHECKED);
+    let is_other = || !shape::may_contain_words(part, &CHECKED);
     let is_template = if role == FileRole::ChartTemplate {
         shape::is_template(text)
     } else {
@@ -123,7 +123,7 @@ pub(super) fn reason_to_skip_unparsable(
         RefusedBy::Tollgate => {
             // What comes before the end of a document has been checked.
             let fault = part.get(fault.at - start..).filter(|rest| rest.starts_with("...\n"));
-            shape::may_say(fault.unwrap_or(part), &["apiversion", "kind"])
+            shape::may_contain_words(fault.unwrap_or(part), &["apiversion", "kind"])
         }
         RefusedBy::Kubectl | RefusedBy::JsonLimit => shape::looks_like_manifest(part),
     };
@@ -164,7 +164,7 @@ pub(super) fn keep_excerpt_findings(findings: &mut Vec<LocatedFinding>, document
         matches!(located.diagnostic.origin, Origin::Upstream | Origin::Decoding | Origin::Strict)
             && !is_missing
             && document.value(&finding.at, 0).is_some()
-            && !shape::is_left_open(source)
+            && !shape::is_documentation_placeholder(source)
     });
 }
 

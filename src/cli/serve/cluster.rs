@@ -7,7 +7,7 @@ use clap::ValueEnum;
 
 use super::policy_source::{PolicySource, PolicySourceArgs};
 use super::register::RegisterArgs;
-use super::release::follow_server;
+use super::release::watch_server_info;
 use crate::cli::clock;
 use crate::cli::outcome::Failure;
 use crate::cli::shared::ReleaseArgs;
@@ -147,7 +147,7 @@ impl ClusterArgs {
         let OpenedCluster { cluster, labels_bytes, state, policies } = opened;
         let mut background = BackgroundTasks::default();
         if let ProfileSource::ServerRelease { gates } = profiles {
-            background.tasks.extend(follow_server(cluster, server.engine_handle(), gates));
+            background.tasks.extend(watch_server_info(cluster, server.engine_handle(), gates));
         }
         if self.cluster != WatchScope::Nothing {
             let namespaces = Arc::new(WatchedNamespaces(NamespaceWatch::new(cluster, *labels_bytes)));

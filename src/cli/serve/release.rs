@@ -30,14 +30,14 @@ fn not_known(message: &str) -> ComponentStatus {
 
 /// Follows the release and feature gates of the API server, and checks against them; `choice` overrides gates. The
 /// returned tasks report the status of both.
-pub(super) fn follow_server(
+pub(super) fn watch_server_info(
     cluster: &Cluster,
     engine_handle: EngineHandle,
     choice: Option<GateChoice>,
 ) -> [BackgroundTask; 2] {
     let known: Arc<Mutex<Option<StatusLines>>> = Arc::default();
     let reported = known.clone();
-    cluster.follow_server(move |info| {
+    cluster.watch_server_info(move |info| {
         let report = use_profile_of(info, choice.as_ref(), &engine_handle);
         *reported.lock().unwrap_or_else(PoisonError::into_inner) = Some(report);
     });

@@ -246,7 +246,7 @@ impl FileChecker<'_> {
             return Some(SkipReason::Empty);
         }
         // kubectl repairs or converts the encoding, in which every second byte can be zero.
-        let is_manifest = shape::may_say(&text.replace('\0', ""), &["apiversion"]);
+        let is_manifest = shape::may_contain_words(&text.replace('\0', ""), &["apiversion"]);
         (source.is_markdown() || !is_manifest).then_some(SkipReason::NotParsable)
     }
 }

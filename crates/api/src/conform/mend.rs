@@ -49,7 +49,7 @@ pub(super) struct UnknownField<'d, 'p> {
 }
 
 /// Returns the fix for an unknown field; `None` if there is not exactly one way to correct it.
-pub(super) fn for_field(unknown: UnknownField<'_, '_>, schema: Schema) -> Option<Fix> {
+pub(super) fn fix_for_unknown_field(unknown: UnknownField<'_, '_>, schema: Schema) -> Option<Fix> {
     let UnknownField { object, key, value, .. } = unknown;
     let is_large = object.members().nth(MAX_MEMBERS).is_some();
     if is_large || object.members().filter(|(name, _)| name.text_is(key)).count() != 1 {
@@ -205,7 +205,7 @@ fn unnest_fix(unknown: UnknownField<'_, '_>, schema: Schema) -> Option<Fix> {
 }
 
 /// The fix for a key that is given twice; `None` if the values differ.
-pub(super) fn for_duplicate(object: Value<'_>, key: &str, at: &Path<'_>) -> Option<Fix> {
+pub(super) fn fix_for_duplicate_key(object: Value<'_>, key: &str, at: &Path<'_>) -> Option<Fix> {
     let mut values =
         object.members().take(MAX_MEMBERS).filter(|(name, _)| name.text_is(key)).map(|(_, value)| value);
     let (first, second) = (values.next()?, values.next()?);
@@ -216,7 +216,7 @@ pub(super) fn for_duplicate(object: Value<'_>, key: &str, at: &Path<'_>) -> Opti
 }
 
 /// The fix for a value of the wrong type; `None` if the intention is not clear.
-pub(super) fn for_value(value: Value<'_>, ty: &Ty, at: &Path<'_>) -> Option<Fix> {
+pub(super) fn fix_for_value(value: Value<'_>, ty: &Ty, at: &Path<'_>) -> Option<Fix> {
     let span = value.span();
     let written = value.doc().source().get(span.start as usize..span.end as usize)?;
     if written.is_empty()
@@ -276,7 +276,7 @@ pub(super) fn for_value(value: Value<'_>, ty: &Ty, at: &Path<'_>) -> Option<Fix>
 
 /// The fix that replaces a malformed time or quantity with `meant`; `None` if `meant` is `None` or the value
 /// is not a string.
-pub(super) fn for_text(value: Value<'_>, meant: Option<String>, at: &Path<'_>) -> Option<Fix> {
+pub(super) fn fix_for_text(value: Value<'_>, meant: Option<String>, at: &Path<'_>) -> Option<Fix> {
     let meant = meant.filter(|_| value.kind() == ValueKind::String)?;
     Some(Fix::replace(at.owned(), value.text(), &meant))
 }

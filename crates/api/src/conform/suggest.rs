@@ -182,7 +182,12 @@ pub(super) fn meant_field(ty: &'static StructTy, name: &str, schema: Schema) -> 
 }
 
 /// A hint for the unknown field `name` of `ty`, if there is one.
-pub(super) fn for_field(ty: &'static StructTy, name: &str, schema: Schema, at: &Path<'_>) -> Option<String> {
+pub(super) fn hint_for_unknown_field(
+    ty: &'static StructTy,
+    name: &str,
+    schema: Schema,
+    at: &Path<'_>,
+) -> Option<String> {
     let place = MISPLACED_FIELDS.iter().find(|(owner, field, _)| *owner == ty.name && *field == name);
     if let Some((_, _, hint)) = place {
         return Some((*hint).to_owned());
@@ -225,7 +230,7 @@ pub(super) fn for_field(ty: &'static StructTy, name: &str, schema: Schema, at: &
 }
 
 /// A hint on how to write a value of the wrong type, if there is one.
-pub(super) fn for_value(value: Value<'_>, ty: &Ty) -> Option<String> {
+pub(super) fn hint_for_value(value: Value<'_>, ty: &Ty) -> Option<String> {
     let wants_text = matches!(ty, Ty::Str | Ty::Named(_) | Ty::CoreNamed(_) | Ty::Uid);
     let span = value.span();
     let written = value.doc().source().get(span.start as usize..span.end as usize).unwrap_or_default();
@@ -261,7 +266,7 @@ pub(super) fn for_value(value: Value<'_>, ty: &Ty) -> Option<String> {
             None => "write `true` or `false`, without quotes".to_owned(),
         }),
         (_, Ty::Bool) => Some("write `true` or `false`".to_owned()),
-        (_, Ty::Time) => Some(for_time("")),
+        (_, Ty::Time) => Some(hint_for_time("")),
         (kind @ (ValueKind::Bool | ValueKind::Number), _) if wants_text && is_short => {
             let what = if kind == ValueKind::Bool { "a boolean" } else { "a number" };
             Some(if is_yaml {
@@ -338,7 +343,7 @@ pub(super) fn corrected_time(text: &str) -> Option<String> {
 }
 
 /// A hint for a text that is not a time.
-pub(super) fn for_time(text: &str) -> String {
+pub(super) fn hint_for_time(text: &str) -> String {
     match corrected_time(text) {
         Some(meant) => format!("write the time in RFC 3339 format: `{meant}`"),
         None => "write the time in RFC 3339 format, with a time zone: `2026-01-31T15:04:05Z`".to_owned(),
@@ -370,7 +375,7 @@ pub(super) fn corrected_quantity(text: &str) -> Option<String> {
 }
 
 /// A hint for a text that is not a quantity.
-pub(super) fn for_quantity(text: &str) -> String {
+pub(super) fn hint_for_quantity(text: &str) -> String {
     match corrected_quantity(text) {
         Some(meant) => format!("did you mean `{meant}`?"),
         None => "write a number with an optional suffix, such as `40Gi`, `500M` or `2`".to_owned(),

@@ -78,11 +78,11 @@ gates! {
 const RULE_GATES: [Gate; 2] = [Gate::DRADeviceTaints, Gate::DRADeviceTaintRules];
 
 /// The feature gate of dynamic resource allocation itself. It is assumed to be enabled.
-const WHOLE_FEATURE: &str = "DynamicResourceAllocation";
+const DRA_GATE: &str = "DynamicResourceAllocation";
 
 /// True if Kubernetes 1.33 to 1.37 have a feature gate with this name that does not affect Tollgate.
 fn is_irrelevant(name: &str) -> bool {
-    name == WHOLE_FEATURE || include_str!("other_gates.txt").lines().any(|known| known == name)
+    name == DRA_GATE || include_str!("other_gates.txt").lines().any(|known| known == name)
 }
 
 impl Gate {
@@ -173,7 +173,7 @@ impl GateChoice {
                 "false" => false,
                 _ => return Err(format!("write {name}=true or {name}=false")),
             };
-            if name == WHOLE_FEATURE && !is_on {
+            if name == DRA_GATE && !is_on {
                 return Err(format!(
                     "the feature gate {name} cannot be turned off: without it, Kubernetes has no device claims"
                 ));
@@ -338,7 +338,7 @@ impl Profile {
                 on = self.with_gate(on, gate, is_on);
             }
         }
-        Ok(self.judged_with(Gates::chosen(on)).interned())
+        Ok(self.with_gates_and_behaviours(Gates::chosen(on)).interned())
     }
 
     /// The gates that are on by default, together with all gates that the release does not have.
@@ -352,7 +352,7 @@ impl Profile {
     }
 
     /// The profile with these gates, and the behaviours that they switch.
-    pub(super) fn judged_with(&self, gates: Gates) -> Profile {
+    pub(super) fn with_gates_and_behaviours(&self, gates: Gates) -> Profile {
         let on = gates.on;
         let mut profile = Profile { gates, ..*self };
         profile.consumable_capacity &= on.has(Gate::DRAConsumableCapacity);

@@ -2,30 +2,30 @@
 //!
 //! The device is a message too; the types of the Kubernetes libraries are objects nobody can look into.
 
-use super::{Checker, undeclared};
-use crate::names::{self, Field, Message};
+use super::{Checker, undeclared_message};
+use crate::names::{self, FieldLookup, MessageType};
 use crate::tree::{NodeId, StructField};
 use crate::types::Type;
 
 impl<'t> Checker<'t, '_> {
     /// Checks a message that is written out, and its fields; returns its type.
     pub(super) fn check_message(&mut self, id: NodeId, name: &str, fields: &'t [StructField]) -> Type {
-        let message = match self.local(name) {
-            Some(found) if !self.env.scoped_names => Message::Variable(found, name.to_owned()),
-            _ => names::message(name, self.env),
+        let message = match self.loop_variable_type(name) {
+            Some(found) if !self.env.scoped_names => MessageType::Variable(found, name.to_owned()),
+            _ => names::message_type(name, self.env),
         };
         let (found, message) = match message {
-            Message::Of(found, message) => (found, message),
-            Message::OtherType(found, message) => {
+            MessageType::Of(found, message) => (found, message),
+            MessageType::OtherType(found, message) => {
                 self.report(id, format!("'{message}' is not a message type"));
                 (found, message)
             }
-            Message::Variable(found, message) => {
+            MessageType::Variable(found, message) => {
                 self.report(id, format!("'{}' is not a type", found.bare_name()));
                 (Type::Error, message)
             }
-            Message::Undeclared => {
-                self.report(id, undeclared(name));
+            MessageType::Undeclared => {
+                self.report(id, undeclared_message(name));
                 return Type::Error;
             }
         };
@@ -48,10 +48,10 @@ impl<'t> Checker<'t, '_> {
 
     /// The type of a field of a message; reports if there is no such field.
     pub(super) fn field_of(&mut self, at: usize, message: &str, field: &str) -> Type {
-        let problem = match names::field(message, field, self.env) {
-            Field::Of(found) => return found,
-            Field::Undefined => format!("undefined field '{field}'"),
-            Field::Unresolved => format!("unexpected failed resolution of '{message}'"),
+        let problem = match names::field_lookup(message, field, self.env) {
+            FieldLookup::Of(found) => return found,
+            FieldLookup::Undefined => format!("undefined field '{field}'"),
+            FieldLookup::Unresolved => format!("unexpected failed resolution of '{message}'"),
         };
         self.issues.report(at, problem);
         Type::Error

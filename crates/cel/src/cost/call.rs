@@ -105,7 +105,7 @@ impl<'t> Estimator<'t> {
             };
             if let (Some(step), Some(container)) = (step, args.first()) {
                 size = self.contents(*container).map(|inside| inside.value);
-                let path = self.path(*container).extended(step);
+                let path = self.device_path(*container).extended(step);
                 set_known(&mut self.paths, id, Some(path));
             }
             size = size.or_else(|| self.size(id));
@@ -116,7 +116,7 @@ impl<'t> Estimator<'t> {
 
     /// An argument with its size and path, as known now.
     fn operand(&mut self, id: NodeId) -> Operand<'t> {
-        Operand { id, known: self.size(id), path: self.path(id) }
+        Operand { id, known: self.size(id), path: self.device_path(id) }
     }
 
     /// The cost of a call, arguments included, and the size of its result.

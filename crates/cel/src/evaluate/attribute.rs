@@ -53,11 +53,13 @@ impl Run<'_> {
 
     /// Applies one qualifier to a value; an error if it selects nothing.
     fn qualify_once(&mut self, value: &Value, qualifier: &Qualifier) -> Evaluated {
-        let found = match self.key(qualifier) {
-            Ok(key) if qualifier.only_tests => look_up(value, &key).map(|found| Value::Bool(found.is_some())),
-            Ok(key) => look_up(value, &key).and_then(|found| match found {
+        let found = match self.qualifier_key(qualifier) {
+            Ok(key) if qualifier.only_tests => {
+                element_at_key(value, &key).map(|found| Value::Bool(found.is_some()))
+            }
+            Ok(key) => element_at_key(value, &key).and_then(|found| match found {
                 Some(found) => Ok(found),
-                None => missing(value, &key),
+                None => missing_key_error(value, &key),
             }),
             Err(failure) => Err(failure),
         };
@@ -70,8 +72,8 @@ impl Run<'_> {
 
     /// Applies a qualifier, and returns `None` instead of an error if the value does not exist.
     fn qualify_if_present(&mut self, value: &Value, qualifier: &Qualifier) -> QualifiedValue {
-        let key = self.key(qualifier)?;
-        let found = look_up(value, &key)?;
+        let key = self.qualifier_key(qualifier)?;
+        let found = element_at_key(value, &key)?;
         if found.is_some() {
             self.observe_qualifier(qualifier, found.as_ref())?;
         }
@@ -86,7 +88,7 @@ impl Run<'_> {
         self.meter.push(qualifier.id, value)
     }
 
-    fn key(&mut self, qualifier: &Qualifier) -> Evaluated {
+    fn qualifier_key(&mut self, qualifier: &Qualifier) -> Evaluated {
         let key = match &qualifier.key {
             QualifierKey::Constant(key) => return Ok(key.clone()),
             QualifierKey::Attribute(attribute) | QualifierKey::Computed(attribute) => {
@@ -101,16 +103,16 @@ impl Run<'_> {
 }
 
 /// The element or entry of a value with this key; `None` if it does not exist.
-fn look_up(value: &Value, key: &Value) -> QualifiedValue {
+fn element_at_key(value: &Value, key: &Value) -> QualifiedValue {
     match value {
         Value::Map(map) => map.find(key),
-        Value::List(list) => Ok(usize::try_from(index(key)?).ok().and_then(|index| list.get(index))),
+        Value::List(list) => Ok(usize::try_from(list_index(key)?).ok().and_then(|index| list.get(index))),
         _ => Ok(None),
     }
 }
 
 /// The server's error for a key that a list or map does not have.
-fn missing(value: &Value, key: &Value) -> Evaluated {
+fn missing_key_error(value: &Value, key: &Value) -> Evaluated {
     let text = library::printed(key);
     match value {
         Value::List(_) => error(format!("index out of bounds: {text}")),
@@ -119,7 +121,7 @@ fn missing(value: &Value, key: &Value) -> Evaluated {
 }
 
 /// The index that a key of a list represents; an error if it is not a whole number.
-fn index(key: &Value) -> Result<i64, Failure> {
+fn list_index(key: &Value) -> Result<i64, Failure> {
     let index = match key {
         Value::Int(index) => Some(*index),
         Value::Uint(index) => i64::try_from(*index).ok(),

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use super::collections::Key;
 use super::compare;
-use super::library::{self, Context};
+use super::library::{self, CallContext};
 use super::plan::{Call, Guard, StepId, StepKind};
 use super::planner::Planner;
 use super::value::Value;
@@ -38,7 +38,7 @@ impl Planner<'_> {
         if let ([arg], true) = (args.as_slice(), fold::is_conversion(name))
             && let Some(constant) = self.constant_of(*arg).cloned()
         {
-            let context = Context::of(self.behaviour);
+            let context = CallContext::of(self.behaviour);
             if let Ok(value) = library::call(&guard, name, &[constant], &context) {
                 return self.constant(id, value);
             }

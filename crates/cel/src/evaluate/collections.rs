@@ -14,13 +14,13 @@ pub(super) const MAX_READ: usize = 4_000_000;
 #[derive(Clone, Debug)]
 pub(super) enum List {
     Items(Arc<Vec<Value>>),
-    Sum(Arc<Sum>),
+    ConcatenatedLists(Arc<ConcatenatedLists>),
     /// Items that a loop has collected so far.
     Growing(Arc<Mutex<Vec<Value>>>),
 }
 
 #[derive(Debug)]
-pub(super) struct Sum {
+pub(super) struct ConcatenatedLists {
     left: List,
     right: List,
     size: usize,
@@ -38,7 +38,7 @@ impl List {
     pub(super) fn len(&self) -> usize {
         match self {
             List::Items(items) => items.len(),
-            List::Sum(sum) => sum.size,
+            List::ConcatenatedLists(sum) => sum.size,
             List::Growing(items) => items.lock().unwrap_or_else(PoisonError::into_inner).len(),
         }
     }
@@ -51,7 +51,7 @@ impl List {
                 List::Growing(items) => {
                     return items.lock().unwrap_or_else(PoisonError::into_inner).get(index).cloned();
                 }
-                List::Sum(sum) => match index.checked_sub(sum.left.len()) {
+                List::ConcatenatedLists(sum) => match index.checked_sub(sum.left.len()) {
                     Some(rest) => (list, index) = (&sum.right, rest),
                     None => list = &sum.left,
                 },
@@ -66,8 +66,10 @@ impl List {
             List::Growing(items) => {
                 Ok(Arc::new(items.lock().unwrap_or_else(PoisonError::into_inner).clone()))
             }
-            List::Sum(sum) if sum.size > MAX_READ => Err(cost_limit_exceeded()),
-            List::Sum(_) => Ok(Arc::new((0..self.len()).filter_map(|index| self.get(index)).collect())),
+            List::ConcatenatedLists(sum) if sum.size > MAX_READ => Err(cost_limit_exceeded()),
+            List::ConcatenatedLists(_) => {
+                Ok(Arc::new((0..self.len()).filter_map(|index| self.get(index)).collect()))
+            }
         }
     }
 
@@ -80,7 +82,7 @@ impl List {
         Ok(match (self.len(), other.len()) {
             (0, _) => other.clone(),
             (_, 0) => self.clone(),
-            (left, right) => List::Sum(Arc::new(Sum {
+            (left, right) => List::ConcatenatedLists(Arc::new(ConcatenatedLists {
                 left: self.clone(),
                 right: other.clone(),
                 size: left.saturating_add(right),
@@ -97,13 +99,13 @@ impl List {
     }
 
     pub(super) fn is_sum(&self) -> bool {
-        matches!(self, List::Sum(_))
+        matches!(self, List::ConcatenatedLists(_))
     }
 
     pub(super) fn go_type(&self) -> &'static str {
         match self {
             List::Items(_) => "*types.baseList",
-            List::Sum(_) => "*types.concatList",
+            List::ConcatenatedLists(_) => "*types.concatList",
             List::Growing(_) => "*types.mutableList",
         }
     }
@@ -143,7 +145,7 @@ impl Key {
             }
             Value::Map(map) => Key::Identity(Arc::as_ptr(map).addr()),
             Value::List(List::Items(items)) => Key::Identity(Arc::as_ptr(items).addr()),
-            Value::List(List::Sum(sum)) => Key::Identity(Arc::as_ptr(sum).addr()),
+            Value::List(List::ConcatenatedLists(sum)) => Key::Identity(Arc::as_ptr(sum).addr()),
             Value::List(List::Growing(items)) => Key::Identity(Arc::as_ptr(items).addr()),
             Value::Url(url) => Key::Identity(Arc::as_ptr(url).addr()),
             Value::Optional(Some(inner)) => Key::Identity(Arc::as_ptr(inner).addr()),
@@ -212,7 +214,7 @@ impl Map {
     }
 
     /// The value of an entry with this key; `None` if there is no such entry.
-    pub(super) fn own_value(&self, key: &Value) -> Result<Option<Value>, Failure> {
+    pub(super) fn existing_value(&self, key: &Value) -> Result<Option<Value>, Failure> {
         if self.len() == 0 || (self.kind != Kind::Values && key.as_str().is_none()) {
             return Ok(None);
         }
@@ -222,7 +224,7 @@ impl Map {
 
     /// The value that indexing the map with this key returns, which may be a default; `None` if it is an error.
     pub(super) fn find(&self, key: &Value) -> Result<Option<Value>, Failure> {
-        let own = self.own_value(key)?;
+        let own = self.existing_value(key)?;
         let is_found = own.is_some() || self.kind != Kind::Domains;
         Ok(if is_found { own } else { Some(Value::Map(Arc::new(Map::of(Pairs::new(), Kind::Names)))) })
     }

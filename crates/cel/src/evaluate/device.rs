@@ -61,12 +61,12 @@ impl Device {
             if is_list(&value) && list_attribute.is_none() {
                 list_attribute = Some(name.to_owned());
             }
-            let (domain, id) = qualified(name, &driver);
-            domains.entry(domain).or_default().push((id, attribute(&value)?));
+            let (domain, id) = domain_and_name(name, &driver);
+            domains.entry(domain).or_default().push((id, attribute_to_value(&value)?));
         }
         let mut capacities: BTreeMap<Arc<str>, Vec<_>> = BTreeMap::new();
         for (name, amount) in capacity {
-            let (domain, id) = qualified(name, &driver);
+            let (domain, id) = domain_and_name(name, &driver);
             capacities.entry(domain).or_default().push((id, Quantity::parse(amount).ok()?.into_owned()));
         }
         let inner = |entries| Value::Map(Arc::new(Map::of_names(entries, Kind::Names)));
@@ -116,7 +116,7 @@ impl Device {
     }
 }
 
-fn qualified(name: &str, driver: &Arc<str>) -> (Arc<str>, Arc<str>) {
+fn domain_and_name(name: &str, driver: &Arc<str>) -> (Arc<str>, Arc<str>) {
     match name.split_once('/') {
         Some((domain, id)) => (domain.into(), id.into()),
         None => (Arc::clone(driver), name.into()),
@@ -133,7 +133,7 @@ fn is_list(value: &AttributeValue<'_>) -> bool {
     )
 }
 
-fn attribute(value: &AttributeValue<'_>) -> Option<Value> {
+fn attribute_to_value(value: &AttributeValue<'_>) -> Option<Value> {
     let version = |text: &str| Some(Value::Semver(Arc::new(Semver::parse(text).ok()?)));
     Some(match value {
         AttributeValue::Int(value) => Value::Int(*value),

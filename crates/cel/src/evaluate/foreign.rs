@@ -8,7 +8,7 @@
 use std::cmp::Ordering;
 
 use super::compare::{self, ComparisonBudget};
-use super::library::{self, Context};
+use super::library::{self, CallContext};
 use super::value::{Failure, Value};
 use super::{BEHAVIOUR_V1_37, Behaviour};
 use crate::{POLICY, functions};
@@ -54,10 +54,10 @@ impl LibraryValue {
     /// is called on.
     pub fn call(function: &str, arguments: &[LibraryValue]) -> Result<LibraryValue, CallError> {
         let arguments: Vec<Value> = arguments.iter().map(|argument| argument.0.clone()).collect();
-        if !functions::overloads(function, POLICY).any(|overload| library::takes(overload, &arguments)) {
+        if !functions::overloads(function, POLICY).any(|overload| library::accepts_arguments(overload, &arguments)) {
             return Err(CallError::NoSuchOverload);
         }
-        match library::apply(function, &arguments, &Context::of(&BEHAVIOUR)) {
+        match library::apply(function, &arguments, &CallContext::of(&BEHAVIOUR)) {
             Ok(value) => Ok(LibraryValue(value.without_history())),
             Err(Failure::Error(text) | Failure::Cancelled(text)) => Err(CallError::Failed(text.to_string())),
             Err(Failure::Unsupported(what)) => Err(CallError::Failed(format!("{what} are not supported"))),

@@ -29,14 +29,14 @@ use super::value::{Evaluated, Value, error, no_such_overload};
 use crate::overload::{Decl, Overload};
 
 /// Settings and limits that library functions can use.
-pub(super) struct Context<'b> {
+pub(super) struct CallContext<'b> {
     pub(super) behaviour: &'b Behaviour,
     pub(super) work: ComparisonBudget,
 }
 
-impl<'b> Context<'b> {
-    pub(super) fn of(behaviour: &'b Behaviour) -> Context<'b> {
-        Context { behaviour, work: ComparisonBudget::new() }
+impl<'b> CallContext<'b> {
+    pub(super) fn of(behaviour: &'b Behaviour) -> CallContext<'b> {
+        CallContext { behaviour, work: ComparisonBudget::new() }
     }
 }
 
@@ -44,7 +44,7 @@ impl<'b> Context<'b> {
 const MAX_TEXT: usize = 64 << 20;
 
 /// Calls the function of that name; `no such overload` if it does not take these arguments.
-pub(super) fn apply(name: &str, args: &[Value], context: &Context<'_>) -> Evaluated {
+pub(super) fn apply(name: &str, args: &[Value], context: &CallContext<'_>) -> Evaluated {
     operators::call(name, args, context)
         .or_else(|| conversions::call(name, args))
         .or_else(|| strings::call(name, args, context))
@@ -80,7 +80,7 @@ pub(super) fn operand_guard(name: &str) -> Option<Guard> {
 }
 
 /// Calls a function after checking its arguments with `guard`.
-pub(super) fn call(guard: &Guard, name: &str, args: &[Value], context: &Context<'_>) -> Evaluated {
+pub(super) fn call(guard: &Guard, name: &str, args: &[Value], context: &CallContext<'_>) -> Evaluated {
     match guard {
         Guard::None => {}
         Guard::Operand(fits) => {
@@ -98,7 +98,7 @@ pub(super) fn call(guard: &Guard, name: &str, args: &[Value], context: &Context<
             }
         }
         Guard::Overloads(overloads) => {
-            if !overloads.iter().any(|overload| takes(overload, args)) {
+            if !overloads.iter().any(|overload| accepts_arguments(overload, args)) {
                 let types: Vec<&str> = args.iter().map(Value::type_name).collect();
                 return error(format!("no such overload: {name}({})", types.join(", ")));
             }
@@ -108,13 +108,13 @@ pub(super) fn call(guard: &Guard, name: &str, args: &[Value], context: &Context<
 }
 
 /// True if the overload accepts arguments of these types and this number.
-pub(super) fn takes(overload: &Overload, args: &[Value]) -> bool {
+pub(super) fn accepts_arguments(overload: &Overload, args: &[Value]) -> bool {
     overload.params.len() == args.len()
-        && overload.params.iter().zip(args).all(|(param, arg)| is_of(arg, param))
+        && overload.params.iter().zip(args).all(|(param, arg)| has_declared_type(arg, param))
 }
 
 /// True if the value has the declared type. Of a list or map, only the first entry is checked.
-fn is_of(value: &Value, declared: &Decl) -> bool {
+fn has_declared_type(value: &Value, declared: &Decl) -> bool {
     match (declared, value) {
         (Decl::Dyn | Decl::A | Decl::B, _)
         | (Decl::Bool, Value::Bool(_))
@@ -128,10 +128,12 @@ fn is_of(value: &Value, declared: &Decl) -> bool {
         | (Decl::Opt(_), Value::Optional(_))
         | (Decl::Meta(_), Value::Type(_)) => true,
         (Decl::Named(name), value) => value.type_name() == *name,
-        (Decl::List(element), Value::List(list)) => list.get(0).is_none_or(|first| is_of(&first, element)),
-        (Decl::Map(key, entry), Value::Map(map)) => {
-            map.first().is_none_or(|(first, value)| is_of(&first, key) && is_of(&value, entry))
+        (Decl::List(element), Value::List(list)) => {
+            list.get(0).is_none_or(|first| has_declared_type(&first, element))
         }
+        (Decl::Map(key, entry), Value::Map(map)) => map
+            .first()
+            .is_none_or(|(first, value)| has_declared_type(&first, key) && has_declared_type(&value, entry)),
         _ => false,
     }
 }

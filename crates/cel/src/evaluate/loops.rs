@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::collections::{List, Map};
 use super::plan::LoopStep;
-use super::run::{Run, cancelled};
+use super::run::{Run, check_not_cancelled};
 use super::value::{Evaluated, Failure, Value, error, no_such_overload, panicked};
 
 /// The values of the variables of a loop during one iteration.
@@ -81,12 +81,12 @@ impl<'p> Run<'p> {
 
     fn turn(&mut self, body: &'p LoopStep) -> Result<LoopTurn, Failure> {
         let condition = self.eval(body.condition);
-        cancelled(&condition)?;
+        check_not_cancelled(&condition)?;
         if matches!(condition, Ok(Value::Bool(false))) {
             return Ok(LoopTurn::Stop);
         }
         let step = self.eval(body.step);
-        cancelled(&step)?;
+        check_not_cancelled(&step)?;
         if let Some(scope) = self.scopes.last_mut() {
             scope.accumulated = Some(step);
         }
@@ -127,7 +127,7 @@ impl<'p> Run<'p> {
         let inner = self.scopes.split_off(index);
         let value = self.eval(init);
         self.scopes.extend(inner);
-        cancelled(&value)?;
+        check_not_cancelled(&value)?;
         let (value, is_growing) = match value {
             Ok(Value::List(list)) if list.len() == 0 => (Ok(Value::List(List::growing())), true),
             Ok(Value::Map(map)) if map.len() == 0 => (Ok(Value::Map(Arc::new(Map::growing()))), true),

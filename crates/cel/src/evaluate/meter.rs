@@ -34,7 +34,7 @@ impl Meter {
     }
 
     /// Fails if a call that costs this much would exceed the remaining budget.
-    pub(super) fn afford(&self, cost: u64) -> Result<(), Failure> {
+    pub(super) fn check_affordable(&self, cost: u64) -> Result<(), Failure> {
         if self.cost.saturating_add(cost) > self.limit { Err(cost_limit_exceeded()) } else { Ok(()) }
     }
 

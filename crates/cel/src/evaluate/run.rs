@@ -11,7 +11,7 @@ use std::sync::Arc;
 use super::Behaviour;
 use super::collections::{Key, Kind, Map};
 use super::compare;
-use super::library::{self, Context};
+use super::library::{self, CallContext};
 use super::loops::Scope;
 use super::meter::Meter;
 use super::plan::{AttributeBase, AttributeId, Call, Plan, StepId, StepKind};
@@ -21,7 +21,7 @@ use crate::tree::NodeId;
 
 pub(super) struct Run<'p> {
     pub(super) plan: &'p Plan,
-    pub(super) context: Context<'p>,
+    pub(super) context: CallContext<'p>,
     pub(super) meter: Meter,
     pub(super) device: Value,
     /// The loops around the current step, innermost last.
@@ -31,7 +31,7 @@ pub(super) struct Run<'p> {
 impl<'p> Run<'p> {
     pub(super) fn new(plan: &'p Plan, behaviour: &'p Behaviour, device: Value, limit: u64) -> Run<'p> {
         let meter = Meter::new(limit);
-        Run { plan, context: Context::of(behaviour), meter, device, scopes: Vec::new() }
+        Run { plan, context: CallContext::of(behaviour), meter, device, scopes: Vec::new() }
     }
 
     pub(super) fn evaluate(&mut self) -> Evaluated {
@@ -43,12 +43,12 @@ impl<'p> Run<'p> {
         let plan = self.plan;
         let Some(step) = plan.step(id) else { return no_such_overload() };
         match &step.kind {
-            StepKind::Constant(value) => self.observed(step.id, Ok(value.clone())),
+            StepKind::Constant(value) => self.observe_value(step.id, Ok(value.clone())),
             StepKind::Attribute(attribute) => {
                 let value = self.resolve(*attribute);
                 self.observe_attribute(*attribute, false);
                 let node = plan.attribute_node(*attribute).unwrap_or(step.id);
-                self.observed(node, value)
+                self.observe_value(node, value)
             }
             StepKind::Presence(attribute) => {
                 let value = match self.resolve(*attribute) {
@@ -56,7 +56,7 @@ impl<'p> Run<'p> {
                     other => other,
                 };
                 self.observe_attribute(*attribute, true);
-                self.observed(step.id, value)
+                self.observe_value(step.id, value)
             }
             StepKind::And(terms) => self.eval_logic(step.id, terms, false),
             StepKind::Or(terms) => self.eval_logic(step.id, terms, true),
@@ -67,7 +67,7 @@ impl<'p> Run<'p> {
                     Ok(value) => Key::of(&value).map(|key| Value::Bool(set.contains(&key))),
                     failed => failed,
                 };
-                self.observed(step.id, value)
+                self.observe_value(step.id, value)
             }
             StepKind::OptionalOr { left, right, is_value } => {
                 self.eval_optional_or(step.id, [*left, *right], *is_value)
@@ -77,16 +77,16 @@ impl<'p> Run<'p> {
             StepKind::Message { name, fields } => self.eval_message(step.id, name, fields),
             StepKind::Loop(body) => {
                 let value = self.eval_loop(body);
-                cancelled(&value)?;
+                check_not_cancelled(&value)?;
                 self.meter.drop_values(plan.step_node(body.range));
-                self.observed(step.id, value)
+                self.observe_value(step.id, value)
             }
         }
     }
 
     /// Reports a value to the meter, unless the evaluation was cancelled.
-    fn observed(&mut self, id: NodeId, value: Evaluated) -> Evaluated {
-        cancelled(&value)?;
+    fn observe_value(&mut self, id: NodeId, value: Evaluated) -> Evaluated {
+        check_not_cancelled(&value)?;
         self.meter.push(id, value.as_ref().ok())?;
         value
     }
@@ -123,15 +123,15 @@ impl<'p> Run<'p> {
             }
         }
         self.meter.drop_values(terms.iter().filter_map(|term| self.plan.step_node(*term)));
-        self.observed(id, problem.map_or(value, Err))
+        self.observe_value(id, problem.map_or(value, Err))
     }
 
     fn eval_equal(&mut self, id: NodeId, args: [StepId; 2], is_negated: bool) -> Evaluated {
         let [left, right] = args;
         let left = self.eval(left);
-        cancelled(&left)?;
+        check_not_cancelled(&left)?;
         let right = self.eval(right);
-        cancelled(&right)?;
+        check_not_cancelled(&right)?;
         let value = match (left, right) {
             (Ok(left), Ok(right)) => match compare::equal(&left, &right, &self.context.work) {
                 Ok(is_equal) => Ok(Value::Bool(is_equal != is_negated)),
@@ -141,12 +141,12 @@ impl<'p> Run<'p> {
             },
             (Err(failure), _) | (_, Err(failure)) => Err(failure),
         };
-        cancelled(&value)?;
+        check_not_cancelled(&value)?;
         if let Some(args) = self.meter.take_args(self.plan, &args) {
-            let cost = library::cost::of_equality(is_negated, &args);
+            let cost = library::cost::equality_cost(is_negated, &args);
             self.meter.add(cost);
         }
-        self.observed(id, value)
+        self.observe_value(id, value)
     }
 
     fn eval_call(&mut self, id: NodeId, call: &Call) -> Evaluated {
@@ -164,16 +164,16 @@ impl<'p> Run<'p> {
                 cancelled => return cancelled,
             }
         }
-        if problem.is_none() && library::cost::is_known_before(call.function) {
+        if problem.is_none() && library::cost::is_cost_known_before_call(call.function) {
             let remembered: Vec<Option<Value>> = args.iter().cloned().map(Some).collect();
-            let cost = library::cost::of_call(
+            let cost = library::cost::call_cost(
                 call.function,
                 call.overload,
                 &remembered,
                 None,
                 self.context.behaviour,
             )?;
-            self.meter.afford(cost)?;
+            self.meter.check_affordable(cost)?;
         }
         let value = match (problem, call.function) {
             // The one function that takes an error for an answer.
@@ -184,14 +184,19 @@ impl<'p> Run<'p> {
                 None => library::call(&call.guard, call.function, &args, &self.context),
             },
         };
-        cancelled(&value)?;
+        check_not_cancelled(&value)?;
         if let Some(args) = self.meter.take_args(self.plan, &call.args) {
             let result = value.as_ref().ok();
-            let cost =
-                library::cost::of_call(call.function, call.overload, &args, result, self.context.behaviour)?;
+            let cost = library::cost::call_cost(
+                call.function,
+                call.overload,
+                &args,
+                result,
+                self.context.behaviour,
+            )?;
             self.meter.add(cost);
         }
-        self.observed(id, value)
+        self.observe_value(id, value)
     }
 
     fn eval_optional_or(&mut self, id: NodeId, [left, right]: [StepId; 2], is_value: bool) -> Evaluated {
@@ -202,7 +207,7 @@ impl<'p> Run<'p> {
             Ok(_) if self.context.behaviour.optional_or_needs_optional => no_such_overload(),
             other => other,
         };
-        self.observed(id, value)
+        self.observe_value(id, value)
     }
 
     fn eval_list(&mut self, id: NodeId, elements: &[(StepId, bool)]) -> Evaluated {
@@ -210,7 +215,7 @@ impl<'p> Run<'p> {
         let mut problem = None;
         for (element, is_optional) in elements {
             let value = self.eval(*element);
-            cancelled(&value)?;
+            check_not_cancelled(&value)?;
             match (value, is_optional) {
                 (Ok(Value::Optional(inner)), true) => items.extend(inner.map(|inner| (*inner).clone())),
                 (Ok(value), true) => {
@@ -230,16 +235,16 @@ impl<'p> Run<'p> {
         let ids: Vec<StepId> = elements.iter().map(|(element, _)| *element).collect();
         self.meter.take_args(self.plan, &ids);
         self.meter.add(size::CREATE_LIST);
-        self.observed(id, problem.map_or_else(|| Ok(Value::list(items)), Err))
+        self.observe_value(id, problem.map_or_else(|| Ok(Value::list(items)), Err))
     }
 
     fn eval_map(&mut self, id: NodeId, entries: &[(StepId, StepId, bool)]) -> Evaluated {
         let value = self.map_of(entries);
-        cancelled(&value)?;
+        check_not_cancelled(&value)?;
         let ids: Vec<StepId> = entries.iter().flat_map(|(key, value, _)| [*key, *value]).collect();
         self.meter.take_args(self.plan, &ids);
         self.meter.add(size::CREATE_MAP);
-        self.observed(id, value)
+        self.observe_value(id, value)
     }
 
     fn map_of(&mut self, entries: &[(StepId, StepId, bool)]) -> Evaluated {
@@ -268,11 +273,11 @@ impl<'p> Run<'p> {
 
     fn eval_message(&mut self, id: NodeId, name: &str, fields: &[(String, StepId, bool)]) -> Evaluated {
         let value = self.message_of(name, fields);
-        cancelled(&value)?;
+        check_not_cancelled(&value)?;
         let ids: Vec<StepId> = fields.iter().map(|(_, value, _)| *value).collect();
         self.meter.take_args(self.plan, &ids);
         self.meter.add(size::CREATE_STRUCT);
-        self.observed(id, value)
+        self.observe_value(id, value)
     }
 
     fn message_of(&mut self, name: &str, fields: &[(String, StepId, bool)]) -> Evaluated {
@@ -295,7 +300,7 @@ impl<'p> Run<'p> {
 }
 
 /// Returns an error if the evaluation was cancelled.
-pub(super) fn cancelled(value: &Evaluated) -> Result<(), Failure> {
+pub(super) fn check_not_cancelled(value: &Evaluated) -> Result<(), Failure> {
     match value {
         Err(failure @ (Failure::Cancelled(_) | Failure::Unsupported(_))) => Err(failure.clone()),
         Ok(_) | Err(Failure::Error(_)) => Ok(()),

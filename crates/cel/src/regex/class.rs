@@ -5,7 +5,7 @@
 use std::fmt::Write as _;
 
 use super::unicode;
-use super::{PatternError, between, error};
+use super::{PatternError, part_before, error};
 
 const INVALID_RANGE: &str = "invalid character class range";
 
@@ -13,7 +13,7 @@ const INVALID_RANGE: &str = "invalid character class range";
 pub(super) fn read_bracketed<'p>(start: &'p str, out: &mut String) -> Result<&'p str, PatternError> {
     let inside = start.get(1..).unwrap_or("");
     let mut rest = inside.strip_prefix('^').unwrap_or(inside);
-    out.push_str(between(start, rest));
+    out.push_str(part_before(start, rest));
     let mut is_first = true;
     loop {
         if let (false, Some(after)) = (is_first, rest.strip_prefix(']')) {
@@ -22,10 +22,10 @@ pub(super) fn read_bracketed<'p>(start: &'p str, out: &mut String) -> Result<&'p
         }
         is_first = false;
         if let Some(after) = skip_posix_class(rest)? {
-            out.push_str(between(rest, after));
+            out.push_str(part_before(rest, after));
             rest = after;
         } else if let Some(after) = skip_escaped_class(rest)? {
-            out.push_str(&translated_class(between(rest, after)));
+            out.push_str(&translated_class(part_before(rest, after)));
             rest = after;
         } else {
             rest = read_range(rest, start, out)?;
@@ -45,7 +45,7 @@ fn read_range<'p>(item: &'p str, whole: &str, out: &mut String) -> Result<&'p st
     let (high, rest) = read_class_character(after, whole)?;
     out.push('-');
     push_literal(out, high);
-    if high < low { error(INVALID_RANGE, between(item, rest)) } else { Ok(rest) }
+    if high < low { error(INVALID_RANGE, part_before(item, rest)) } else { Ok(rest) }
 }
 
 /// Writes a literal character for the `regex` crate.
@@ -108,7 +108,7 @@ fn skip_posix_class(text: &str) -> Result<Option<&str>, PatternError> {
             | "word"
             | "xdigit"
     );
-    if is_known { Ok(Some(rest)) } else { error(INVALID_RANGE, between(text, rest)) }
+    if is_known { Ok(Some(rest)) } else { error(INVALID_RANGE, part_before(text, rest)) }
 }
 
 /// Checks an escape that is a class, such as `\d` or `\pL`, at the start of a text, and returns what follows it; `None`
@@ -130,13 +130,13 @@ fn skip_unicode_class(text: &str) -> Result<&str, PatternError> {
             Some(found) => found,
             None => return error(INVALID_RANGE, text),
         },
-        Some((_, rest)) => (between(inside, rest), rest),
+        Some((_, rest)) => (part_before(inside, rest), rest),
         None => ("", ""),
     };
     if unicode::is_class(name.strip_prefix('^').unwrap_or(name)) {
         Ok(rest)
     } else {
-        error(INVALID_RANGE, between(text, rest))
+        error(INVALID_RANGE, part_before(text, rest))
     }
 }
 
@@ -171,7 +171,7 @@ pub(super) fn read_escaped_character(text: &str) -> Result<(u32, &str), PatternE
     };
     match code {
         Some(code) => Ok((code, rest)),
-        None => error("invalid escape sequence", between(text, rest)),
+        None => error("invalid escape sequence", part_before(text, rest)),
     }
 }
 

@@ -58,10 +58,12 @@ fn longest_token(rest: &[u8]) -> TokenMatch {
             Ok((Kind::Hidden, run_length(rest, |byte| matches!(byte, b'\t' | b' ' | b'\r' | b'\n' | 0x0c))))
         }
         b'/' if second == Some(b'/') => Ok((Kind::Hidden, run_length(rest, |byte| byte != b'\n'))),
-        b'a'..=b'z' | b'A'..=b'Z' | b'_' => Ok(word(rest)),
-        b'0'..=b'9' => Ok(number(rest)),
-        b'.' if second.is_some_and(|byte| byte.is_ascii_digit()) => Ok((Kind::Float, fraction(rest, 0))),
-        b'"' | b'\'' => string(rest, Escapes::Read).map(|length| (Kind::String, length)),
+        b'a'..=b'z' | b'A'..=b'Z' | b'_' => Ok(word_token(rest)),
+        b'0'..=b'9' => Ok(number_token(rest)),
+        b'.' if second.is_some_and(|byte| byte.is_ascii_digit()) => {
+            Ok((Kind::Float, length_with_fraction(rest, 0)))
+        }
+        b'"' | b'\'' => string_length(rest, Escapes::Read).map(|length| (Kind::String, length)),
         b'`' => escaped_identifier(rest),
         b'=' if second == Some(b'=') => Ok((Kind::Equals, 2)),
         b'&' if second == Some(b'&') => Ok((Kind::And, 2)),
@@ -95,13 +97,13 @@ fn run_length(text: &[u8], accept: impl Fn(u8) -> bool) -> usize {
 }
 
 /// The text from a byte on; empty past its end.
-fn from(text: &[u8], at: usize) -> &[u8] {
+fn text_from(text: &[u8], at: usize) -> &[u8] {
     text.get(at..).unwrap_or(&[])
 }
 
 /// The kind and length of the keyword, name, or string with a prefix at the start of a text. If a string is
 /// unterminated, its prefix is a name.
-fn word(rest: &[u8]) -> (Kind, usize) {
+fn word_token(rest: &[u8]) -> (Kind, usize) {
     let length = run_length(rest, |byte| byte.is_ascii_alphanumeric() || byte == b'_');
     let name = rest.get(..length).unwrap_or(rest);
     let prefixed = match name {
@@ -112,7 +114,7 @@ fn word(rest: &[u8]) -> (Kind, usize) {
     };
     if let Some((kind, escapes)) = prefixed
         && matches!(rest.get(length), Some(b'"' | b'\''))
-        && let Ok(string) = string(from(rest, length), escapes)
+        && let Ok(string) = string_length(text_from(rest, length), escapes)
     {
         return (kind, length + string);
     }
@@ -127,7 +129,7 @@ fn word(rest: &[u8]) -> (Kind, usize) {
 }
 
 /// The kind and length of the number at the start of a text.
-fn number(rest: &[u8]) -> (Kind, usize) {
+fn number_token(rest: &[u8]) -> (Kind, usize) {
     let is_unsigned = |at: usize| matches!(rest.get(at), Some(b'u' | b'U'));
     if let Some(digits) = rest.strip_prefix(b"0x") {
         let length = run_length(digits, |byte| byte.is_ascii_hexdigit());
@@ -138,28 +140,28 @@ fn number(rest: &[u8]) -> (Kind, usize) {
     }
     let digits = run_length(rest, |byte| byte.is_ascii_digit());
     if rest.get(digits) == Some(&b'.') && rest.get(digits + 1).is_some_and(u8::is_ascii_digit) {
-        return (Kind::Float, fraction(rest, digits));
+        return (Kind::Float, length_with_fraction(rest, digits));
     }
-    if let Some(length) = exponent(from(rest, digits)) {
+    if let Some(length) = exponent_length(text_from(rest, digits)) {
         return (Kind::Float, digits + length);
     }
     if is_unsigned(digits) { (Kind::Uint, digits + 1) } else { (Kind::Int, digits) }
 }
 
 /// The length of a number whose decimal point is at `point`, with a digit after it.
-fn fraction(rest: &[u8], point: usize) -> usize {
-    let end = point + 1 + run_length(from(rest, point + 1), |byte| byte.is_ascii_digit());
-    end + exponent(from(rest, end)).unwrap_or(0)
+fn length_with_fraction(rest: &[u8], point: usize) -> usize {
+    let end = point + 1 + run_length(text_from(rest, point + 1), |byte| byte.is_ascii_digit());
+    end + exponent_length(text_from(rest, end)).unwrap_or(0)
 }
 
 /// The length of the exponent at the start of a text; `None` if there is none.
-fn exponent(rest: &[u8]) -> Option<usize> {
+fn exponent_length(rest: &[u8]) -> Option<usize> {
     let sign = match rest {
         [b'e' | b'E', b'+' | b'-', ..] => 2,
         [b'e' | b'E', ..] => 1,
         _ => return None,
     };
-    match run_length(from(rest, sign), |byte| byte.is_ascii_digit()) {
+    match run_length(text_from(rest, sign), |byte| byte.is_ascii_digit()) {
         0 => None,
         digits => Some(sign + digits),
     }
@@ -174,43 +176,43 @@ enum Escapes {
 
 /// The length of the string literal at the start of the text, or the number of valid bytes if it is
 /// malformed.
-fn string(text: &[u8], escapes: Escapes) -> Result<usize, usize> {
+fn string_length(text: &[u8], escapes: Escapes) -> Result<usize, usize> {
     let quote = text.first().copied().unwrap_or(b'"');
     if text.get(1) != Some(&quote) {
-        return quoted(text, quote, escapes);
+        return quoted_length(text, quote, escapes);
     }
     // Two quotes are a string already, if a third does not open a longer one.
-    Ok(if text.get(2) == Some(&quote) { triple_quoted(text, quote, escapes).unwrap_or(2) } else { 2 })
+    Ok(if text.get(2) == Some(&quote) { triple_quoted_length(text, quote, escapes).unwrap_or(2) } else { 2 })
 }
 
 /// The length of a single-line string literal in single or double quotes, or the number of valid bytes if it
 /// is malformed.
-fn quoted(text: &[u8], quote: u8, escapes: Escapes) -> Result<usize, usize> {
+fn quoted_length(text: &[u8], quote: u8, escapes: Escapes) -> Result<usize, usize> {
     let mut at = 1;
     loop {
         match text.get(at) {
             Some(byte) if *byte == quote => return Ok(at + 1),
             None | Some(b'\n' | b'\r') => return Err(at),
-            Some(b'\\') if escapes == Escapes::Read => at = escape(text, at)?,
+            Some(b'\\') if escapes == Escapes::Read => at = escape_end(text, at)?,
             Some(_) => at += 1,
         }
     }
 }
 
 /// The length of a string in three quotes; `None` if it does not end or has a wrong escape.
-fn triple_quoted(text: &[u8], quote: u8, escapes: Escapes) -> Option<usize> {
+fn triple_quoted_length(text: &[u8], quote: u8, escapes: Escapes) -> Option<usize> {
     let mut at = 3;
     loop {
         match text.get(at)? {
             byte if *byte == quote && text.get(at..at + 3) == Some(&[quote; 3]) => return Some(at + 3),
-            b'\\' if escapes == Escapes::Read => at = escape(text, at).ok()?,
+            b'\\' if escapes == Escapes::Read => at = escape_end(text, at).ok()?,
             _ => at += 1,
         }
     }
 }
 
 /// The end of the escape sequence whose backslash is at `at`, or the position at which it is invalid.
-fn escape(text: &[u8], at: usize) -> Result<usize, usize> {
+fn escape_end(text: &[u8], at: usize) -> Result<usize, usize> {
     let digits = |from: usize, count: usize, accept: fn(&u8) -> bool| match (from..from + count)
         .find(|at| !text.get(*at).is_some_and(accept))
     {
@@ -231,7 +233,7 @@ fn escape(text: &[u8], at: usize) -> Result<usize, usize> {
 
 /// The length of a name in backticks.
 fn escaped_identifier(text: &[u8]) -> TokenMatch {
-    let inside = from(text, 1);
+    let inside = text_from(text, 1);
     let length = run_length(inside, |byte| byte.is_ascii_alphanumeric() || b"_.-/ ".contains(&byte));
     match inside.get(length) {
         Some(b'`') if length > 0 => Ok((Kind::EscapedIdentifier, length + 2)),

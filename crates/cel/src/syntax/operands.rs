@@ -1,7 +1,7 @@
 //! The rules of the grammar for operands: members, names, calls, brackets, literals.
 
 use super::operators::{EXPR, LITERAL, MEMBER};
-use super::parser::{Halt, Parser, Place, Rule, Stop};
+use super::parser::{Parser, Place, Rule, RuleEnd, Stop};
 use super::token::{Kind, Token, TokenSet};
 use super::tree::{Element, Field, MapEntry, MessageField, Name, Node, NodeIndex};
 
@@ -27,13 +27,13 @@ impl Parser<'_> {
             while MEMBER_OPERATOR.has(parser.current()?) {
                 parser.count_out(Rule::Member);
                 if parser.current()? == LeftBracket {
-                    parser.index(operand, found)?;
+                    parser.member_index(operand, found)?;
                 } else {
                     match parser.peek(1)?.kind {
                         Identifier if parser.peek(2)?.kind == LeftParen => {
                             parser.member_call(operand, found)?
                         }
-                        Identifier | EscapedIdentifier | Question => parser.select(operand, found)?,
+                        Identifier | EscapedIdentifier | Question => parser.member_field(operand, found)?,
                         _ => return Err(Self::no_alternative(Place::MemberOperator, 1)),
                     }
                 }
@@ -44,7 +44,7 @@ impl Parser<'_> {
     }
 
     /// Parses `[index]` or `[?index]` after an operand.
-    fn index(&mut self, operand: NodeIndex, found: &mut Option<NodeIndex>) -> Result<(), Halt> {
+    fn member_index(&mut self, operand: NodeIndex, found: &mut Option<NodeIndex>) -> Result<(), RuleEnd> {
         self.count_in(Rule::Member)?;
         let op = self.take()?.start;
         *found = Some(self.add(Node::Index { op, operand, optional: false, index: None }));
@@ -56,7 +56,7 @@ impl Parser<'_> {
     }
 
     /// Parses `.field` or `.?field` after an operand.
-    fn select(&mut self, operand: NodeIndex, found: &mut Option<NodeIndex>) -> Result<(), Halt> {
+    fn member_field(&mut self, operand: NodeIndex, found: &mut Option<NodeIndex>) -> Result<(), RuleEnd> {
         self.count_in(Rule::Member)?;
         let op = self.take()?.start;
         let optional = self.take_if(Question)?.is_some();
@@ -66,7 +66,7 @@ impl Parser<'_> {
     }
 
     /// Parses `.name(args)` after an operand.
-    fn member_call(&mut self, target: NodeIndex, found: &mut Option<NodeIndex>) -> Result<(), Halt> {
+    fn member_call(&mut self, target: NodeIndex, found: &mut Option<NodeIndex>) -> Result<(), RuleEnd> {
         self.count_in(Rule::Member)?;
         self.take()?;
         let name = self.take()?;
@@ -125,7 +125,7 @@ impl Parser<'_> {
     }
 
     /// Parses a variable, a call, or a message, whose name may have dots.
-    fn named(&mut self, found: &mut Option<NodeIndex>) -> Result<(), Halt> {
+    fn named(&mut self, found: &mut Option<NodeIndex>) -> Result<(), RuleEnd> {
         let mut end = usize::from(self.current()? == Dot) + 1;
         let is_call = self.peek(end)?.kind == LeftParen;
         while self.peek(end)?.kind == Dot && self.peek(end + 1)?.kind == Identifier {
@@ -154,14 +154,14 @@ impl Parser<'_> {
     }
 
     /// Parses an expression in parentheses.
-    fn nested(&mut self, found: &mut Option<NodeIndex>) -> Result<(), Halt> {
+    fn nested(&mut self, found: &mut Option<NodeIndex>) -> Result<(), RuleEnd> {
         self.take()?;
         *found = Some(self.expr(TokenSet::of(&[RightParen]))?);
         self.expect(Place::NestedClose, RightParen, TokenSet::END)
     }
 
     /// Parses a list that is written out.
-    fn list(&mut self, found: &mut Option<NodeIndex>) -> Result<(), Halt> {
+    fn list(&mut self, found: &mut Option<NodeIndex>) -> Result<(), RuleEnd> {
         let open = self.take()?.start;
         let last = TokenSet::of(&[Comma, RightBracket]);
         *found = Some(self.add(Node::List { open, elements: Vec::new() }));
@@ -169,7 +169,7 @@ impl Parser<'_> {
         if OPTIONAL_EXPR.has(self.current()?) {
             let elements = self.rule(Rule::ListInit, last, Vec::new(), |parser, elements| {
                 elements.push(parser.optional_expr(AFTER_ELEMENT)?);
-                while parser.another(OPTIONAL_EXPR)? {
+                while parser.another_element_follows(OPTIONAL_EXPR)? {
                     elements.push(parser.optional_expr(AFTER_ELEMENT)?);
                 }
                 Ok(())
@@ -182,7 +182,7 @@ impl Parser<'_> {
     }
 
     /// Consumes a comma. Returns true if another element follows; a trailing comma is allowed.
-    fn another(&mut self, element: TokenSet) -> Result<bool, Stop> {
+    fn another_element_follows(&mut self, element: TokenSet) -> Result<bool, Stop> {
         if self.current()? != Comma || !element.has(self.peek(1)?.kind) {
             return Ok(false);
         }
@@ -201,7 +201,7 @@ impl Parser<'_> {
     }
 
     /// Parses a map that is written out.
-    fn map(&mut self, found: &mut Option<NodeIndex>) -> Result<(), Halt> {
+    fn map(&mut self, found: &mut Option<NodeIndex>) -> Result<(), RuleEnd> {
         let open = self.take()?.start;
         let last = TokenSet::of(&[Comma, RightBrace]);
         *found = Some(self.add(Node::Map { open, entries: Vec::new() }));
@@ -213,7 +213,7 @@ impl Parser<'_> {
                     let key = parser.optional_expr(TokenSet::of(&[Colon]))?;
                     parser.expect(colon, Colon, EXPR)?;
                     entries.push(MapEntry { key, value: parser.expr(AFTER_ELEMENT)? });
-                    if !parser.another(OPTIONAL_EXPR)? {
+                    if !parser.another_element_follows(OPTIONAL_EXPR)? {
                         return Ok(());
                     }
                     colon = Place::KeyColon;
@@ -227,7 +227,7 @@ impl Parser<'_> {
     }
 
     /// Parses the fields of a message in braces.
-    fn message(&mut self, name: Vec<Token>, found: &mut Option<NodeIndex>) -> Result<(), Halt> {
+    fn message(&mut self, name: Vec<Token>, found: &mut Option<NodeIndex>) -> Result<(), RuleEnd> {
         let open = self.take()?.start;
         let last = TokenSet::of(&[Comma, RightBrace]);
         *found = Some(self.add(Node::Message { name: name.clone(), open, start: open, fields: Vec::new() }));
@@ -243,7 +243,7 @@ impl Parser<'_> {
                     parser.expect(colon, Colon, EXPR)?;
                     let value = parser.expr(AFTER_ELEMENT)?;
                     fields.push(MessageField { name, optional, colon: at, value });
-                    if !parser.another(OPTIONAL_FIELD)? {
+                    if !parser.another_element_follows(OPTIONAL_FIELD)? {
                         return Ok(());
                     }
                     colon = Place::FieldColon;

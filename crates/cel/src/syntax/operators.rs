@@ -1,6 +1,6 @@
 //! The rules of the grammar from the whole expression down to its unary operators.
 
-use super::parser::{Halt, Parser, Place, Rule, Stop};
+use super::parser::{Parser, Place, Rule, RuleEnd, Stop};
 use super::token::{Kind, TokenSet};
 use super::tree::{Node, NodeIndex};
 
@@ -175,7 +175,7 @@ impl Parser<'_> {
     }
 
     /// Parses any number of `!` and their operand.
-    fn not(&mut self, found: &mut Option<NodeIndex>) -> Result<(), Halt> {
+    fn not(&mut self, found: &mut Option<NodeIndex>) -> Result<(), RuleEnd> {
         let op = self.start()?;
         let mut count = 0;
         while self.take_if(Not)?.is_some() {
@@ -188,7 +188,7 @@ impl Parser<'_> {
     }
 
     /// Parses any number of `-` and their operand, which is not a number.
-    fn negation(&mut self, found: &mut Option<NodeIndex>) -> Result<(), Halt> {
+    fn negation(&mut self, found: &mut Option<NodeIndex>) -> Result<(), RuleEnd> {
         let op = self.start()?;
         if !MEMBER.has(self.peek(1)?.kind) {
             return Err(Self::no_alternative(Place::Unary, 1));

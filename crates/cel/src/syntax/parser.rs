@@ -90,14 +90,14 @@ pub(super) enum FaultKind {
 
 /// Why the parsing of a rule ends early.
 #[derive(Debug)]
-pub(super) enum Halt {
+pub(super) enum RuleEnd {
     Fault(Fault),
     Stop,
 }
 
-impl From<Stop> for Halt {
+impl From<Stop> for RuleEnd {
     fn from(_: Stop) -> Self {
-        Halt::Stop
+        RuleEnd::Stop
     }
 }
 
@@ -231,15 +231,15 @@ impl<'t> Parser<'t> {
         rule: Rule,
         follow: TokenSet,
         mut found: T,
-        body: impl FnOnce(&mut Self, &mut T) -> Result<(), Halt>,
+        body: impl FnOnce(&mut Self, &mut T) -> Result<(), RuleEnd>,
     ) -> Result<T, Stop> {
         self.peek(0)?;
         self.follows.push(follow);
         self.count_in(rule)?;
         match body(self, &mut found) {
             Ok(()) => {}
-            Err(Halt::Stop) => return Err(Stop),
-            Err(Halt::Fault(fault)) => {
+            Err(RuleEnd::Stop) => return Err(Stop),
+            Err(RuleEnd::Fault(fault)) => {
                 self.report(&fault)?;
                 self.recover(fault.place)?;
             }
@@ -254,7 +254,7 @@ impl<'t> Parser<'t> {
         &mut self,
         rule: Rule,
         follow: TokenSet,
-        body: impl FnOnce(&mut Self, &mut Option<NodeIndex>) -> Result<(), Halt>,
+        body: impl FnOnce(&mut Self, &mut Option<NodeIndex>) -> Result<(), RuleEnd>,
     ) -> Result<NodeIndex, Stop> {
         let found = self.rule(rule, follow, None, body)?;
         Ok(found.unwrap_or_else(|| self.add(Node::Broken { at: None })))
@@ -279,13 +279,13 @@ impl<'t> Parser<'t> {
     }
 
     /// The error that no alternative matches the tokens up to `further` ahead.
-    pub(super) fn no_alternative(place: Place, further: usize) -> Halt {
-        Halt::Fault(Fault { place, kind: FaultKind::NoAlternative { further } })
+    pub(super) fn no_alternative(place: Place, further: usize) -> RuleEnd {
+        RuleEnd::Fault(Fault { place, kind: FaultKind::NoAlternative { further } })
     }
 
     /// Consumes a token of this kind, which `then` can follow. Reports and skips a single extra or missing
     /// token; otherwise fails.
-    pub(super) fn expect(&mut self, place: Place, kind: Kind, then: TokenSet) -> Result<(), Halt> {
+    pub(super) fn expect(&mut self, place: Place, kind: Kind, then: TokenSet) -> Result<(), RuleEnd> {
         if self.current()? == kind {
             self.take()?;
             return Ok(());
@@ -301,16 +301,16 @@ impl<'t> Parser<'t> {
             self.report_missing(expected)?;
             return Ok(());
         }
-        Err(Halt::Fault(Fault { place, kind: FaultKind::Mismatch(expected) }))
+        Err(RuleEnd::Fault(Fault { place, kind: FaultKind::Mismatch(expected) }))
     }
 
     /// Checks that the current token is one of `expected` before a choice. Skips it if the next one is;
     /// otherwise fails.
-    pub(super) fn sync(&mut self, place: Place, expected: TokenSet) -> Result<(), Halt> {
+    pub(super) fn sync(&mut self, place: Place, expected: TokenSet) -> Result<(), RuleEnd> {
         if self.recovering || expected.has(self.current()?) || self.delete_token(expected)? {
             return Ok(());
         }
-        Err(Halt::Fault(Fault { place, kind: FaultKind::Mismatch(expected) }))
+        Err(RuleEnd::Fault(Fault { place, kind: FaultKind::Mismatch(expected) }))
     }
 
     /// Before another iteration of a loop: reports and skips tokens that neither continue nor follow it.

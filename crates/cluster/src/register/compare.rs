@@ -12,7 +12,7 @@ use base64::engine::general_purpose::STANDARD;
 use tollgate_document::doc::{Value, ValueKind};
 
 /// Suffix by which entries of Tollgate in a webhook configuration are recognized.
-const SUFFIX: &str = ".tollgate.dev";
+const ENTRY_SUFFIX: &str = ".tollgate.dev";
 
 /// The object that owns the webhook configurations, so that they are garbage-collected with it.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -30,7 +30,7 @@ pub(super) enum Narrowing {
 
 impl Narrowing {
     /// True if the stored entry fails closed and the desired one fails open, and the registration must not be narrowed.
-    fn keeps_closed(self, stored: Value<'_>, desired: Value<'_>) -> bool {
+    fn must_stay_fail_closed(self, stored: Value<'_>, desired: Value<'_>) -> bool {
         let fails_closed = |webhook: Value<'_>| webhook.get("failurePolicy").str() == "Fail";
         self == Narrowing::Forbidden && fails_closed(stored) && !fails_closed(desired)
     }
@@ -51,12 +51,12 @@ const COMPARED_FIELDS: [&str; 10] = [
 ];
 
 /// Returns the number of desired entries that are not stored. Each of them is also one of the [`differences`].
-pub(super) fn missing_entries(stored: Value<'_>, desired: Value<'_>) -> usize {
-    missing(stored, desired).count()
+pub(super) fn missing_entry_count(stored: Value<'_>, desired: Value<'_>) -> usize {
+    missing_entries(stored, desired).count()
 }
 
 /// The desired entries that are not stored.
-fn missing<'d>(stored: Value<'d>, desired: Value<'d>) -> impl Iterator<Item = Value<'d>> {
+fn missing_entries<'d>(stored: Value<'d>, desired: Value<'d>) -> impl Iterator<Item = Value<'d>> {
     let desired = desired.get("webhooks").items();
     desired.filter(move |webhook| find_entry(stored, webhook.get("name").str()).is_none())
 }
@@ -76,10 +76,10 @@ pub(super) fn differences(
             continue;
         };
         found.extend(address_differences(name, stored, webhook));
-        let keeps_closed = narrowing.keeps_closed(stored, webhook);
-        let is_kept = |field: &str| field == "failurePolicy" && keeps_closed;
+        let must_stay_fail_closed = narrowing.must_stay_fail_closed(stored, webhook);
+        let is_kept = |field: &str| field == "failurePolicy" && must_stay_fail_closed;
         let is_different =
-            |field: &&str| !equivalent(webhook.get(field), stored.get(field)) && !is_kept(field);
+            |field: &&str| !are_equivalent(webhook.get(field), stored.get(field)) && !is_kept(field);
         let fields = COMPARED_FIELDS.into_iter().filter(is_different);
         found.extend(fields.map(|field| format!("{name}: {field}")));
     }
@@ -108,7 +108,7 @@ fn address_differences(name: &str, stored: Value<'_>, desired: Value<'_>) -> Vec
     let (stored, desired) = (stored.get("clientConfig"), desired.get("clientConfig"));
     let is_compared = |field: &&str| *field != "caBundle" || desired.get(field).exists();
     let fields = ["url", "service", "caBundle"].into_iter().filter(is_compared);
-    let different = fields.filter(|field| !equivalent(desired.get(field), stored.get(field)));
+    let different = fields.filter(|field| !are_equivalent(desired.get(field), stored.get(field)));
     different.map(|field| format!("{name}: clientConfig.{field}")).collect()
 }
 
@@ -119,7 +119,7 @@ pub(super) fn other_address(stored: Value<'_>, desired: Value<'_>) -> Option<Str
     let mut entries = stored.get("webhooks").items();
     entries.find_map(|webhook| {
         let config = webhook.get("clientConfig");
-        let is_other = webhook.get("name").str().ends_with(SUFFIX)
+        let is_other = webhook.get("name").str().ends_with(ENTRY_SUFFIX)
             && own.exists()
             && webhook_address(config) != webhook_address(own);
         // It gets into a log and a response: whoever wrote it decides about its characters.
@@ -138,7 +138,7 @@ fn webhook_address(config: Value<'_>) -> String {
 }
 
 /// True if a stored entry of Tollgate is not desired.
-pub(super) fn has_leftovers(stored: Value<'_>, desired: Value<'_>) -> bool {
+pub(super) fn has_undesired_entries(stored: Value<'_>, desired: Value<'_>) -> bool {
     undesired_entries(stored, desired).next().is_some()
 }
 
@@ -146,13 +146,14 @@ pub(super) fn has_leftovers(stored: Value<'_>, desired: Value<'_>) -> bool {
 fn undesired_entries<'d>(stored: Value<'d>, desired: Value<'d>) -> impl Iterator<Item = Value<'d>> {
     stored.get("webhooks").items().filter(move |webhook| {
         let name = webhook.get("name").str();
-        name.ends_with(SUFFIX) && find_entry(desired, name).is_none()
+        name.ends_with(ENTRY_SUFFIX) && find_entry(desired, name).is_none()
     })
 }
 
 /// True if an entry of Tollgate has no caBundle, so that the API server trusts only its own roots there.
 pub(super) fn lacks_bundle(stored: Value<'_>) -> bool {
-    let ours = stored.get("webhooks").items().filter(|webhook| webhook.get("name").str().ends_with(SUFFIX));
+    let ours =
+        stored.get("webhooks").items().filter(|webhook| webhook.get("name").str().ends_with(ENTRY_SUFFIX));
     let mut bundles = ours.map(|webhook| webhook.get("clientConfig").get("caBundle").str());
     bundles.any(str::is_empty)
 }
@@ -167,7 +168,7 @@ pub(super) fn manifest_to_create(desired: Value<'_>, owner: Option<&Owner>) -> S
 
 /// A JSON merge patch from the stored to the desired configuration: entries of Tollgate are replaced as a whole, those of
 /// others keep their position. It applies only to the resourceVersion that was compared.
-pub(super) fn patch(
+pub(super) fn merge_patch_to_desired(
     stored: Value<'_>,
     desired: Value<'_>,
     owner: Option<&Owner>,
@@ -180,21 +181,21 @@ pub(super) fn patch(
     for stored in stored.get("webhooks").items() {
         let name = stored.get("name").str();
         match find_entry(desired, name) {
-            Some(webhook) if narrowing.keeps_closed(stored, webhook) => {
+            Some(webhook) if narrowing.must_stay_fail_closed(stored, webhook) => {
                 let fields =
                     [("clientConfig", &*client_config(webhook, stored)), ("failurePolicy", "\"Fail\"")];
                 webhooks.push(with_members(webhook, &fields));
             }
             Some(webhook) => webhooks.push(entry_with_bundle(webhook, stored)),
-            None if name.ends_with(SUFFIX) && !keep_leftovers => {}
-            None if name.ends_with(SUFFIX) && first.exists() => {
+            None if name.ends_with(ENTRY_SUFFIX) && !keep_leftovers => {}
+            None if name.ends_with(ENTRY_SUFFIX) && first.exists() => {
                 webhooks.push(with_member(stored, "clientConfig", &client_config(first, stored)));
             }
             None => webhooks.push(stored.to_json()),
         }
     }
     // If another controller injects the caBundle, a new entry starts with that of its siblings.
-    webhooks.extend(missing(stored, desired).map(|webhook| entry_with_bundle(webhook, sibling)));
+    webhooks.extend(missing_entries(stored, desired).map(|webhook| entry_with_bundle(webhook, sibling)));
     let version = stored.get("metadata").get("resourceVersion").to_json();
     let mut metadata = format!(r#"{{"resourceVersion":{version}"#);
     // Writing to a `String` cannot fail.
@@ -265,7 +266,7 @@ fn client_config(desired: Value<'_>, stored: Value<'_>) -> String {
 fn own_entry_with_bundle(stored: Value<'_>) -> Option<Value<'_>> {
     stored.get("webhooks").items().find(|webhook| {
         let bundle = webhook.get("clientConfig").get("caBundle");
-        webhook.get("name").str().ends_with(SUFFIX) && !bundle.str().is_empty()
+        webhook.get("name").str().ends_with(ENTRY_SUFFIX) && !bundle.str().is_empty()
     })
 }
 
@@ -284,7 +285,7 @@ fn with_members(object: Value<'_>, changed: &[(&str, &str)]) -> String {
 }
 
 /// True if both are equal. The order of members does not matter; absent, null and empty values are equal.
-fn equivalent(one: Value<'_>, other: Value<'_>) -> bool {
+fn are_equivalent(one: Value<'_>, other: Value<'_>) -> bool {
     let is_nothing = |value: Value<'_>| {
         !value.exists()
             || match value.kind() {
@@ -300,14 +301,14 @@ fn equivalent(one: Value<'_>, other: Value<'_>) -> bool {
     match one.kind() {
         ValueKind::Object => {
             let covers = |one: Value<'_>, other: Value<'_>| {
-                one.members().all(|(name, value)| equivalent(value, other.get(name.text())))
+                one.members().all(|(name, value)| are_equivalent(value, other.get(name.text())))
             };
             other.kind() == ValueKind::Object && covers(one, other) && covers(other, one)
         }
         ValueKind::Array => {
             other.kind() == ValueKind::Array
                 && one.len() == other.len()
-                && one.items().zip(other.items()).all(|(one, other)| equivalent(one, other))
+                && one.items().zip(other.items()).all(|(one, other)| are_equivalent(one, other))
         }
         kind => kind == other.kind() && one.text() == other.text(),
     }
@@ -315,7 +316,10 @@ fn equivalent(one: Value<'_>, other: Value<'_>) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{Narrowing, Owner, differences, has_leftovers, lacks_bundle, patch, stored_bundle};
+    use super::{
+        Narrowing, Owner, differences, has_undesired_entries, lacks_bundle, merge_patch_to_desired,
+        stored_bundle,
+    };
     use tollgate_document::doc;
 
     const WANTED: &str = r#"{"metadata":{"name":"t"},"webhooks":[{"name":"a.tollgate.dev","clientConfig":{"url":"u"},
@@ -369,7 +373,8 @@ mod tests {
             {"name":"a.tollgate.dev","clientConfig":{"service":{},"caBundle":"QQ=="}},{"name":"old.tollgate.dev"}]}"#;
         let (stored, desired) = (doc::parse(stored).unwrap(), doc::parse(WANTED).unwrap());
         let owner = Owner { name: "r".to_owned(), uid: "new".to_owned() };
-        let written = patch(stored.root(), desired.root(), Some(&owner), false, Narrowing::Allowed);
+        let written =
+            merge_patch_to_desired(stored.root(), desired.root(), Some(&owner), false, Narrowing::Allowed);
         let after = doc::parse(&written).unwrap();
         let names: Vec<&str> =
             after.root().get("webhooks").items().map(|webhook| webhook.get("name").str()).collect();
@@ -379,9 +384,12 @@ mod tests {
         assert_eq!((client.get("caBundle").str(), client.get("service").exists()), ("QQ==", false));
         assert_eq!(after.root().get("metadata").get("resourceVersion").str(), "7");
         assert_eq!(after.root().get("metadata").get("ownerReferences").len(), 2);
-        assert!(has_leftovers(stored.root(), desired.root()) && !has_leftovers(after.root(), desired.root()));
+        assert!(
+            has_undesired_entries(stored.root(), desired.root())
+                && !has_undesired_entries(after.root(), desired.root())
+        );
         // What another replica needs stays, and can be called.
-        let kept = patch(stored.root(), desired.root(), None, true, Narrowing::Allowed);
+        let kept = merge_patch_to_desired(stored.root(), desired.root(), None, true, Narrowing::Allowed);
         let kept = doc::parse(&kept).unwrap();
         let old = kept.root().get("webhooks").at(2);
         assert_eq!(
@@ -404,7 +412,7 @@ mod tests {
         assert_eq!(differences(stored, open, None, Narrowing::Forbidden), [""; 0]);
         assert_eq!(differences(open, stored, None, Narrowing::Forbidden), ["a.tollgate.dev: failurePolicy"]);
         for (narrowing, expected) in [(Narrowing::Allowed, "Ignore"), (Narrowing::Forbidden, "Fail")] {
-            let written = patch(stored, open, None, true, narrowing);
+            let written = merge_patch_to_desired(stored, open, None, true, narrowing);
             let after = doc::parse(&written).unwrap();
             let webhook = after.root().get("webhooks").at(0);
             assert_eq!(webhook.get("failurePolicy").str(), expected);
@@ -416,7 +424,7 @@ mod tests {
     fn a_new_entry_gets_the_bundle_that_somebody_injected() {
         let stored = r#"{"metadata":{"resourceVersion":"7"},"webhooks":[{"name":"b.tollgate.dev","clientConfig":{"url":"u","caBundle":"QQ=="}}]}"#;
         let (stored, desired) = (doc::parse(stored).unwrap(), doc::parse(WANTED).unwrap());
-        let written = patch(stored.root(), desired.root(), None, true, Narrowing::Allowed);
+        let written = merge_patch_to_desired(stored.root(), desired.root(), None, true, Narrowing::Allowed);
         let after = doc::parse(&written).unwrap();
         assert_eq!(after.root().get("webhooks").at(1).get("clientConfig").get("caBundle").str(), "QQ==");
         assert!(lacks_bundle(desired.root()) && !lacks_bundle(after.root()));

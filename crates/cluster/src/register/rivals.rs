@@ -8,13 +8,13 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::FIELD_MANAGER;
-use super::compare::{missing_entries, other_address};
+use super::compare::{missing_entry_count, other_address};
 use tollgate_document::doc::Value;
 
 /// Minimum time between two reverts of changes by others.
-const MIN_PERIOD: Duration = Duration::from_millis(500);
+const MIN_REVERT_DELAY: Duration = Duration::from_millis(500);
 /// Maximum delay between two reverts of a change that another server made.
-const MAX_PERIOD: Duration = Duration::from_secs(30);
+const MAX_REVERT_DELAY: Duration = Duration::from_secs(30);
 /// Time without a revert after which the delay between reverts starts again at its minimum.
 const CALM_PERIOD: Duration = Duration::from_mins(5);
 
@@ -33,9 +33,9 @@ impl Reverts {
         let since = self.last.map_or(CALM_PERIOD, |last| now.saturating_duration_since(last));
         self.period = match self.period {
             _ if since >= CALM_PERIOD => Duration::ZERO,
-            Duration::ZERO => MIN_PERIOD,
-            period if is_rival => (period * 2).min(MAX_PERIOD),
-            _ => MIN_PERIOD,
+            Duration::ZERO => MIN_REVERT_DELAY,
+            period if is_rival => (period * 2).min(MAX_REVERT_DELAY),
+            _ => MIN_REVERT_DELAY,
         };
         let delay = self.period.saturating_sub(since);
         self.last = Some(now + delay);
@@ -48,7 +48,7 @@ impl Reverts {
 /// times.
 pub(super) fn rival_address(stored: Value<'_>, desired: Value<'_>, wrong: &[String]) -> Option<String> {
     other_address(stored, desired).or_else(|| {
-        let is_other = last_manager(stored).is_empty() && wrong.len() > missing_entries(stored, desired);
+        let is_other = last_manager(stored).is_empty() && wrong.len() > missing_entry_count(stored, desired);
         is_other.then(|| "the same address, with other settings".to_owned())
     })
 }

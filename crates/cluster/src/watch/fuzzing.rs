@@ -7,7 +7,7 @@ use std::sync::{Arc, LazyLock, Mutex};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::Semaphore;
 
-use super::{ObjectKeys, ObjectSink, Reflector, Resource, Stored, WatchEnd, WatchPosition};
+use super::{ObjectKeys, ObjectSink, Reflector, Resource, StoreOutcome, WatchEnd, WatchPosition};
 use crate::client::{ApiClient, ApiError, FULL_OBJECTS, Target};
 use crate::listed_kind::PODS;
 use crate::retry::Timing;
@@ -20,11 +20,11 @@ use tollgate_document::doc::{Keep, Value};
 struct KeySink(Mutex<BTreeSet<(String, String)>>);
 
 impl ObjectSink for KeySink {
-    fn put(&self, _: &str, object: Value<'_>) -> Result<Stored, String> {
+    fn put(&self, _: &str, object: Value<'_>) -> Result<StoreOutcome, String> {
         let metadata = object.get("metadata");
         let key = (metadata.get("namespace").str().to_owned(), metadata.get("name").str().to_owned());
         self.0.lock().expect("one thread").insert(key);
-        Ok(Stored::Yes)
+        Ok(StoreOutcome::Yes)
     }
 
     fn remove(&self, namespace: &str, name: &str) {

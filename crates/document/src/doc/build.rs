@@ -6,7 +6,7 @@
 use super::name;
 use super::repeat_template::RepeatTemplate;
 use super::tape::Tape;
-use super::{Doc, Node, OwnedTexts, Span, Syntax, Text, Value, ValueKind, Word};
+use super::{ConstantText, Doc, Node, OwnedTexts, Span, Syntax, TextSource, Value, ValueKind};
 
 /// Writes the nodes of a document one after the other.
 #[derive(Debug)]
@@ -70,14 +70,14 @@ impl<'a> Builder<'a> {
 
     /// Appends a node that is not a known key, and returns its index.
     #[inline]
-    fn push(&mut self, kind: ValueKind, span: Span, text: Text) -> u32 {
+    fn push(&mut self, kind: ValueKind, span: Span, text: TextSource) -> u32 {
         self.push_named(kind, span, text, 0)
     }
 
     /// Appends a node and returns its index; `name` is the number of a key's [`name::Name`], or 0.
     #[inline]
     #[expect(clippy::cast_possible_truncation, reason = "sources are capped far below 4 GiB")]
-    fn push_named(&mut self, kind: ValueKind, span: Span, text: Text, name: u8) -> u32 {
+    fn push_named(&mut self, kind: ValueKind, span: Span, text: TextSource, name: u8) -> u32 {
         let at = self.doc.nodes.len() as u32;
         self.doc.nodes.push(Node { span, next: at + 1, kind, text, name });
         at
@@ -86,7 +86,7 @@ impl<'a> Builder<'a> {
     /// Starts a list or an object.
     #[inline]
     pub fn open(&mut self, kind: ValueKind, span: Span) {
-        let at = self.push(kind, span, Text::Word(Word::Nothing));
+        let at = self.push(kind, span, TextSource::ConstantText(ConstantText::Nothing));
         self.open.push(OpenContainer { node: at, kind, template: RepeatTemplate::default() });
     }
 
@@ -111,7 +111,7 @@ impl<'a> Builder<'a> {
     /// quotes.
     pub fn write_slice(&mut self, kind: ValueKind, span: Span, text: Span) {
         if text == span {
-            self.push(kind, span, Text::Span);
+            self.push(kind, span, TextSource::Span);
         } else if text.start == span.start + 1 && text.end + 1 == span.end {
             self.write_quoted(kind, span);
         } else {
@@ -137,32 +137,32 @@ impl<'a> Builder<'a> {
     /// bytes.
     #[inline]
     pub(super) fn write_quoted(&mut self, kind: ValueKind, span: Span) {
-        self.push(kind, span, Text::Inside);
+        self.push(kind, span, TextSource::Inside);
     }
 
     /// Writes a quoted key; `name` is the number of its [`name::Name`], or 0.
     #[inline]
     pub(super) fn key(&mut self, span: Span, name: u8) {
-        self.push_named(ValueKind::String, span, Text::Inside, name);
+        self.push_named(ValueKind::String, span, TextSource::Inside, name);
     }
 
     /// Writes a scalar whose text is copied into the document, because the source contains it in another form, such
     /// as with escapes.
     pub fn owned(&mut self, kind: ValueKind, span: Span, text: impl AsRef<str>) {
-        let at = self.push(kind, span, Text::Owned);
+        let at = self.push(kind, span, TextSource::Owned);
         self.doc.owned.push(at, text.as_ref());
     }
 
     /// Writes a scalar with a constant text; `""`, `null`, `true` and `false` take no memory.
     pub fn write_constant(&mut self, kind: ValueKind, span: Span, text: &'static str) {
         let word = match text {
-            "" => Word::Nothing,
-            "null" => Word::Null,
-            "true" => Word::True,
-            "false" => Word::False,
+            "" => ConstantText::Nothing,
+            "null" => ConstantText::Null,
+            "true" => ConstantText::True,
+            "false" => ConstantText::False,
             _ => return self.owned(kind, span, text),
         };
-        self.push(kind, span, Text::Word(word));
+        self.push(kind, span, TextSource::ConstantText(word));
     }
 
     /// Writes a copy of a value and everything in it, including spans. If the value belongs to another source, its
@@ -222,9 +222,11 @@ impl<'a> Builder<'a> {
             return self.write_constant(ValueKind::Null, Span::default(), "null");
         };
         match node.text {
-            Text::Span | Text::Inside if !same_source => self.owned(node.kind, node.span, value.text()),
-            Text::Owned => self.owned(node.kind, node.span, value.text()),
-            Text::Span | Text::Inside | Text::Word(_) => {
+            TextSource::Span | TextSource::Inside if !same_source => {
+                self.owned(node.kind, node.span, value.text())
+            }
+            TextSource::Owned => self.owned(node.kind, node.span, value.text()),
+            TextSource::Span | TextSource::Inside | TextSource::ConstantText(_) => {
                 self.push_named(node.kind, node.span, node.text, node.name);
             }
         }

@@ -6,7 +6,7 @@
 mod kept;
 mod strings;
 
-pub use kept::{Envelope, Keep, KeptPart, parse_kept};
+pub use kept::{Keep, KeptPart, ObjectWithDeferredMember, parse_kept};
 
 use super::matched_run::{self, MatchedRun, NextToken, RunStart};
 use super::{Builder, Doc, MAX_DEPTH, Span, Syntax, ValueKind, name, repeat_template};

@@ -70,7 +70,7 @@ const _: () = assert!(NAMES.len() < Name::NUMBERS, "a table of names is too smal
 /// The number of a key; 0 if it is not in [`NAMES`].
 #[inline]
 pub(super) const fn recognise(key: &[u8]) -> u8 {
-    let mut slot = slot(key);
+    let mut slot = first_slot(key);
     loop {
         let number = TABLE[slot % SLOTS];
         if number == 0 || is_same(NAMES[number as usize - 1].as_bytes(), key) {
@@ -92,12 +92,12 @@ const fn is_same(one: &[u8], other: &[u8]) -> bool {
 /// Length of the table: a power of two, and so much larger than the number of names that most are found at once.
 const SLOTS: usize = 512;
 /// The numbers of the names, each in the slot of its text or, if that is taken, in the next free one.
-static TABLE: [u8; SLOTS] = table();
+static TABLE: [u8; SLOTS] = name_table();
 
 /// The slot at which the search for this key begins. Not foldhash: the table is made while compiling, where no
 /// hasher of a crate can run.
 #[inline]
-const fn slot(key: &[u8]) -> usize {
+const fn first_slot(key: &[u8]) -> usize {
     match key {
         [first, .., last] => {
             let middle = key[key.len() / 2];
@@ -107,11 +107,11 @@ const fn slot(key: &[u8]) -> usize {
     }
 }
 
-const fn table() -> [u8; SLOTS] {
+const fn name_table() -> [u8; SLOTS] {
     let mut table = [0; SLOTS];
     let mut index = 0;
     while index < NAMES.len() {
-        let mut slot = slot(NAMES[index].as_bytes());
+        let mut slot = first_slot(NAMES[index].as_bytes());
         while table[slot % SLOTS] != 0 {
             slot += 1;
         }

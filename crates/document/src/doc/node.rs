@@ -6,7 +6,7 @@ use super::{Span, ValueKind};
 
 /// Where the text of a node is: in the source, in the document, or a constant.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Text {
+pub(super) enum TextSource {
     /// The text is all bytes of the span.
     Span,
     /// The text is the span without the quotes at both ends.
@@ -14,26 +14,26 @@ pub(super) enum Text {
     /// The text is in the document's own buffer, because it differs from the source (escapes, YAML folding).
     Owned,
     /// The text is a constant that a reader inserts.
-    Word(Word),
+    ConstantText(ConstantText),
 }
 
 /// Texts that readers insert, such as `null`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Word {
+pub(super) enum ConstantText {
     Nothing,
     Null,
     True,
     False,
 }
 
-impl Word {
+impl ConstantText {
     /// The word as it is written in JSON.
     pub(super) fn text(self) -> &'static str {
         match self {
-            Word::Nothing => "",
-            Word::Null => "null",
-            Word::True => "true",
-            Word::False => "false",
+            ConstantText::Nothing => "",
+            ConstantText::Null => "null",
+            ConstantText::True => "true",
+            ConstantText::False => "false",
         }
     }
 }
@@ -45,7 +45,7 @@ pub(super) struct Node {
     /// The index of the node after this one and everything in it.
     pub(super) next: u32,
     pub(super) kind: ValueKind,
-    pub(super) text: Text,
+    pub(super) text: TextSource,
     /// Number of the key's [`Name`]; 0 for values and for keys without a number.
     pub(super) name: u8,
 }

@@ -93,11 +93,11 @@ impl<'d> Value<'d> {
                 None => break,
                 Some(UnwrittenParts::Items(items)) => {
                     next = items.next();
-                    separate(&mut out, '[', ']', next.is_some());
+                    write_separator(&mut out, '[', ']', next.is_some());
                 }
                 Some(UnwrittenParts::Members(members)) => {
                     let member = members.next();
-                    separate(&mut out, '{', '}', member.is_some());
+                    write_separator(&mut out, '{', '}', member.is_some());
                     if let Some((key, value)) = member {
                         string(&mut out, key);
                         out.push(':');
@@ -120,7 +120,7 @@ enum UnwrittenParts<'d> {
 }
 
 /// Writes a comma before an item or member that is not the first one; the closing bracket if `goes_on` is false.
-fn separate(out: &mut String, start: char, end: char, goes_on: bool) {
+fn write_separator(out: &mut String, start: char, end: char, goes_on: bool) {
     if !goes_on {
         out.push(end);
     } else if !out.ends_with(start) {

@@ -41,7 +41,7 @@ impl Document<'_> {
     /// The position of a field in the file, or of its key if `on_key` is set. For a missing field, the position of the
     /// nearest existing parent. `lines` covers the whole file.
     pub fn locate(&self, lines: &Lines<'_>, path: &FieldPath, on_key: bool) -> SourceLocation {
-        let span = self.locator.find(&self.doc, path, on_key);
+        let span = self.locator.span_of_path(&self.doc, path, on_key);
         lines.locate(self.offset + span.start as usize..self.offset + span.end as usize)
     }
 

@@ -19,7 +19,7 @@ impl PathLocator {
     ///
     /// For a scalar, this is the whole value with quotes; for a container, its key; for a list item, the
     /// whole item. With `on_key`, it is the key itself: the last one if the key is duplicated.
-    pub(super) fn find(&self, doc: &Doc<'_>, path: &FieldPath, on_key: bool) -> Span {
+    pub(super) fn span_of_path(&self, doc: &Doc<'_>, path: &FieldPath, on_key: bool) -> Span {
         let mut at = doc.root();
         let mut held_by: Option<Value<'_>> = None;
         for step in path.user_steps() {

@@ -67,7 +67,7 @@ pub fn objects(root: Value<'_>) -> Objects<'_> {
 
 /// An object with the apiVersion and kind of its list, unless it has its own.
 pub fn with_type<'d>(value: Value<'d>, api_version: &'d str, kind: &'d str) -> ListedObject<'d> {
-    item(value, Vec::new(), Some((api_version, kind)))
+    listed_object(value, Vec::new(), Some((api_version, kind)))
 }
 
 /// Returns the root of a document if it is a list, and all lists inside of it.
@@ -97,7 +97,7 @@ pub fn last_member<'d>(object: Value<'d>, key: &str) -> Value<'d> {
 /// the API server never sees that there were two.
 pub fn duplicate_keys(root: Value<'_>) -> Vec<FieldPath> {
     let mut found = Vec::new();
-    let mut level = vec![item(root, Vec::new(), None)];
+    let mut level = vec![listed_object(root, Vec::new(), None)];
     for _ in 0..=MAX_LISTS {
         level.retain(|list| last_member(list.value, "items").exists());
         for list in &level {
@@ -111,7 +111,7 @@ pub fn duplicate_keys(root: Value<'_>) -> Vec<FieldPath> {
                 last_member(list.value, "items").items().enumerate().map(|(index, value)| {
                     let mut indexes = list.indexes.clone();
                     indexes.push(index);
-                    item(value, indexes, None)
+                    listed_object(value, indexes, None)
                 })
             })
             .collect();
@@ -143,7 +143,7 @@ impl<'d> Iterator for Objects<'d> {
             let kind = last_member(value, "kind").str();
             let list = last_member(value, "items");
             if kind.is_empty() || list.kind() != ValueKind::Array || indexes.len() >= MAX_LISTS {
-                return Some(item(value, indexes, inherit));
+                return Some(listed_object(value, indexes, inherit));
             }
             let item_kind = kind.strip_suffix("List");
             let inherited = item_kind.unwrap_or(kind);
@@ -160,7 +160,7 @@ impl<'d> Iterator for Objects<'d> {
                 added.reverse();
             }
             if item_kind.is_none() {
-                return Some(item(value, indexes, inherit));
+                return Some(listed_object(value, indexes, inherit));
             }
         }
     }
@@ -174,7 +174,11 @@ fn is_typed(value: Value<'_>) -> bool {
 
 /// An object of a list; gets the apiVersion and kind in `inherit` if it has neither.
 // upstream v1.36 unstructuredJSONScheme.decodeToList
-fn item<'d>(value: Value<'d>, indexes: Vec<usize>, inherit: Option<(&'d str, &'d str)>) -> ListedObject<'d> {
+fn listed_object<'d>(
+    value: Value<'d>,
+    indexes: Vec<usize>,
+    inherit: Option<(&'d str, &'d str)>,
+) -> ListedObject<'d> {
     let untyped = value.kind() == ValueKind::Object
         && last_member(value, "kind").str().is_empty()
         && last_member(value, "apiVersion").str().is_empty();

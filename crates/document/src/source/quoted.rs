@@ -12,7 +12,7 @@ type QuotedError = (usize, String);
 
 /// The value of the quoted scalar at the start of a text, and its length in bytes, quotes included.
 // upstream go-yaml v2 yaml_parser_scan_flow_scalar
-pub(super) fn decode(text: &str) -> Result<(String, usize), QuotedError> {
+pub(super) fn decode_quoted(text: &str) -> Result<(String, usize), QuotedError> {
     let mut scalar = Scanner { text, at: 1, value: String::new() };
     let quote = if text.starts_with('\'') { '\'' } else { '"' };
     loop {
@@ -39,7 +39,7 @@ pub(super) fn without_refused(
     let mut known = Cow::Borrowed(text);
     while *budget > 0
         && let Some(start) = refused(&known)
-        && let Some(Ok((_, length))) = text.get(start..).map(decode)
+        && let Some(Ok((_, length))) = text.get(start..).map(decode_quoted)
     {
         let (inside, end) = (start + 1, start + length - 1);
         let letters = "x".repeat(end - inside);

@@ -31,7 +31,7 @@ pub fn has_shortcode(text: &str) -> bool {
 }
 
 /// True if the source text of a value is a placeholder of documentation, such as `<your-driver>` or `...`.
-pub fn is_left_open(source: &str) -> bool {
+pub fn is_documentation_placeholder(source: &str) -> bool {
     let is_scalar = !source.starts_with(['{', '[']) && !source.contains('\n');
     let is_named = source.find('<').is_some_and(|at| source.get(at..).is_some_and(|rest| rest.contains('>')));
     is_scalar && (is_named || source.contains("...") || source.contains('…') || has_placeholder(source))
@@ -50,19 +50,22 @@ pub fn has_placeholder(text: &str) -> bool {
     text.match_indices(['$', '{', '_', '@', '%', '<']).any(|(at, mark)| {
         let rest = text.get(at + mark.len()..).unwrap_or_default();
         match mark {
-            "$" => rest.strip_prefix('{').is_some_and(|rest| name_before(rest, &["}", ":", "-"])),
+            "$" => rest.strip_prefix('{').is_some_and(|rest| starts_with_name_before(rest, &["}", ":", "-"])),
             // In braces, any word could be a flow mapping; placeholders are in capitals.
-            "{" => rest.starts_with(|first: char| first.is_ascii_uppercase()) && capitals_before(rest, '}'),
-            "_" => rest.strip_prefix('_').is_some_and(|rest| name_before(rest, &["__"])),
-            "@" => name_before(rest, &["@"]),
-            "%" => name_before(rest, &["%"]),
+            "{" => {
+                rest.starts_with(|first: char| first.is_ascii_uppercase())
+                    && starts_with_capitals_before(rest, '}')
+            }
+            "_" => rest.strip_prefix('_').is_some_and(|rest| starts_with_name_before(rest, &["__"])),
+            "@" => starts_with_name_before(rest, &["@"]),
+            "%" => starts_with_name_before(rest, &["%"]),
             _ => rest.starts_with('%'),
         }
     })
 }
 
 /// True if the text begins with a non-empty name that is followed by one of `ends`.
-fn name_before(text: &str, ends: &[&str]) -> bool {
+fn starts_with_name_before(text: &str, ends: &[&str]) -> bool {
     let is_part = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
     let length = text.bytes().take_while(|byte| is_part(*byte)).count();
     let (name, after) = text.split_at(length);
@@ -75,14 +78,14 @@ fn name_before(text: &str, ends: &[&str]) -> bool {
 }
 
 /// True if the text begins with capital letters, digits and underscores only, followed by `end`.
-fn capitals_before(text: &str, end: char) -> bool {
+fn starts_with_capitals_before(text: &str, end: char) -> bool {
     let is_part = |letter: char| letter.is_ascii_uppercase() || letter.is_ascii_digit() || letter == '_';
     text.trim_start_matches(is_part).starts_with(end)
 }
 
 /// False if none of the words (in lower case) occurs in the YAML text, ignoring case. True if one does, or if
 /// escapes or tags may hide one.
-pub fn may_say(text: &str, words: &[&str]) -> bool {
+pub fn may_contain_words(text: &str, words: &[&str]) -> bool {
     const OTHERWISE: [&str; 6] = ["\\x", "\\u", "\\\n", "\\\r", "!!", "!<"];
     let lower = text.to_ascii_lowercase();
     OTHERWISE.iter().chain(words).any(|word| lower.contains(word))
@@ -202,8 +205,8 @@ pub fn is_json_patch(root: Value<'_>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::{
-        has_placeholder, is_json_patch, is_left_open, is_placeholder, is_template, looks_like_manifest,
-        may_say, part_around, stops_at_action,
+        has_placeholder, is_documentation_placeholder, is_json_patch, is_placeholder, is_template,
+        looks_like_manifest, may_contain_words, part_around, stops_at_action,
     };
     use crate::doc;
 
@@ -299,18 +302,18 @@ mod tests {
     #[test]
     fn words_are_found_in_any_case_and_disguise() {
         for text in ["apiVersion: Resource.K8s.IO/v1", "kind: \"Resource\\x43laim\"", "!!binary a2luZA=="] {
-            assert!(may_say(text, &["resource.k8s.io"]), "{text}");
+            assert!(may_contain_words(text, &["resource.k8s.io"]), "{text}");
         }
-        assert!(!may_say("kind: Service # 100% \\n", &["resource.k8s.io"]));
+        assert!(!may_contain_words("kind: Service # 100% \\n", &["resource.k8s.io"]));
     }
 
     #[test]
     fn documentation_leaves_values_open() {
         for source in ["<your-driver>", "\"<name>.example.com\"", "...", "gpu-…", "${NAME}", "__NAME__"] {
-            assert!(is_left_open(source), "{source}");
+            assert!(is_documentation_placeholder(source), "{source}");
         }
         for source in ["a < b", "gpu.example.com", "{a: <b>}", "device.capacity[\"x\"].y > 1"] {
-            assert!(!is_left_open(source), "{source}");
+            assert!(!is_documentation_placeholder(source), "{source}");
         }
     }
 

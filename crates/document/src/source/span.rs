@@ -48,9 +48,9 @@ impl<'a> Lines<'a> {
             at -= 1;
         }
         let line = self.line_of(at);
-        let start = self.starts().get(line - 1).copied().unwrap_or_default();
+        let start = self.line_starts().get(line - 1).copied().unwrap_or_default();
         let column = if at - start < 2 * BLOCK_BYTES {
-            characters(self.text.as_bytes().get(start..at).unwrap_or_default())
+            character_count(self.text.as_bytes().get(start..at).unwrap_or_default())
         } else {
             self.characters_before(at) - self.characters_before(start)
         };
@@ -70,14 +70,14 @@ impl<'a> Lines<'a> {
         let blocks = self.blocks.get_or_init(|| {
             let sums = bytes.chunks(BLOCK_BYTES).scan(0, |before, block| {
                 let here = *before;
-                *before += characters(block);
+                *before += character_count(block);
                 Some(here)
             });
             sums.collect()
         });
         let block = (at / BLOCK_BYTES).min(blocks.len().saturating_sub(1));
         let before = blocks.get(block).copied().unwrap_or_default();
-        before + characters(bytes.get(block * BLOCK_BYTES..at).unwrap_or_default())
+        before + character_count(bytes.get(block * BLOCK_BYTES..at).unwrap_or_default())
     }
 
     /// The location of a range of bytes.
@@ -90,7 +90,7 @@ impl<'a> Lines<'a> {
 
     /// The bytes of a line, counted from 1, without its line break; empty past the last line.
     pub fn line(&self, line: usize) -> Range<usize> {
-        let start = self.starts().get(line.saturating_sub(1)).copied().unwrap_or(self.text.len());
+        let start = self.line_starts().get(line.saturating_sub(1)).copied().unwrap_or(self.text.len());
         start..self.line_end(line).max(start)
     }
 
@@ -101,17 +101,17 @@ impl<'a> Lines<'a> {
 
     /// The number of the line, from 1, that a byte is in.
     fn line_of(&self, at: usize) -> usize {
-        self.starts().partition_point(|&start| start <= at).max(1)
+        self.line_starts().partition_point(|&start| start <= at).max(1)
     }
 
     /// The byte after the last one of a line, counted from 1, without its line break.
     fn line_end(&self, line: usize) -> usize {
-        let end = self.starts().get(line).copied().unwrap_or(self.text.len());
+        let end = self.line_starts().get(line).copied().unwrap_or(self.text.len());
         self.text.get(..end).map_or(end, |text| text.trim_end_matches(['\n', '\r']).len())
     }
 
     /// The first byte of each line. `\n`, `\r\n` and a lone `\r` end a line, as they do in YAML.
-    fn starts(&self) -> &[usize] {
+    fn line_starts(&self) -> &[usize] {
         self.starts.get_or_init(|| {
             let bytes = self.text.as_bytes();
             let breaks = bytes
@@ -124,7 +124,7 @@ impl<'a> Lines<'a> {
 }
 
 /// The number of characters that begin in these bytes of a text.
-fn characters(bytes: &[u8]) -> usize {
+fn character_count(bytes: &[u8]) -> usize {
     bytes.iter().filter(|byte| **byte & 0xc0 != 0x80).count()
 }
 

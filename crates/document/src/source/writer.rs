@@ -108,7 +108,7 @@ impl<'a, 'p> Writer<'a, 'p> {
                 if is_unusual || matches!(text, Cow::Owned(_)) || !std::ptr::eq(self.source, self.parsed) =>
             {
                 let quoted = self.source.get(span.start as usize..).unwrap_or_default();
-                match quoted::decode(quoted) {
+                match quoted::decode_quoted(quoted) {
                     Ok((value, _)) => Ok(Cow::Owned(value)),
                     Err((at, detail)) => {
                         Err(DocumentError::new(span.start as usize + at, format!("yaml: {detail}")))

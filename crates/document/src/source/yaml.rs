@@ -106,7 +106,7 @@ pub(super) fn parsable_copy(source: &str, budget: &mut usize) -> Option<String> 
         starts.find(|&start| {
             let scalar = text.get(start..).unwrap_or_default();
             scalar.starts_with(['"', '\''])
-                && quoted::decode(scalar).is_ok_and(|(_, length)| start + length > at)
+                && quoted::decode_quoted(scalar).is_ok_and(|(_, length)| start + length > at)
         })
     })
 }
@@ -252,7 +252,7 @@ impl<'a> YamlPart<'a> {
             }
             // The parser says where the scalar starts.
             _ if rest.starts_with('"')
-                && let Err((within, detail)) = quoted::decode(rest) =>
+                && let Err((within, detail)) = quoted::decode_quoted(rest) =>
             {
                 DocumentError::new(at + within, format!("yaml: {detail}"))
             }

@@ -204,7 +204,7 @@ impl AffinityState {
             can_be_first: nobody && plan.selects_itself,
             affinity,
             anti_affinity: all(&plan.anti_affinity),
-            existing_anti_affinity: merged(all(&plan.existing_anti_affinity)),
+            existing_anti_affinity: merged_by_topology(all(&plan.existing_anti_affinity)),
         }
     }
 
@@ -231,7 +231,7 @@ impl AffinityState {
 }
 
 /// Merges the entries of each topology into one.
-fn merged(list: OccupiedDomains) -> OccupiedDomains {
+fn merged_by_topology(list: OccupiedDomains) -> OccupiedDomains {
     let mut merged: OccupiedDomains = Vec::new();
     for (topology, occupied) in list {
         match merged.iter_mut().find(|(known, _)| *known == topology) {

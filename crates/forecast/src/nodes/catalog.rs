@@ -91,7 +91,7 @@ impl<'d> Catalog<'d> {
 
     /// Adds a pod. Every pod that is bound, pending or will be created is added once.
     pub fn add_pod(&mut self, source: &PodSource<'d>) -> PodId {
-        let id = PodId(next(self.pods.len()));
+        let id = PodId(next_index(self.pods.len()));
         let needs = PodNeeds::read(self, source);
         self.pods.push(needs);
         id
@@ -102,7 +102,7 @@ impl<'d> Catalog<'d> {
         let needs = self.pod(pod).clone();
         let class = PodClass { terminating: true, ..self.class(needs.class).clone() };
         let class = self.intern_class(format!("{}\0deleted", needs.class.0), |_| class);
-        let id = PodId(next(self.pods.len()));
+        let id = PodId(next_index(self.pods.len()));
         self.pods.push(PodNeeds { class, ..needs });
         id
     }
@@ -155,7 +155,7 @@ impl<'d> Catalog<'d> {
     }
 
     pub(super) fn classes(&self) -> impl Iterator<Item = (ClassId, &PodClass<'d>)> {
-        self.classes.iter().enumerate().map(|(place, class)| (ClassId(next(place)), class))
+        self.classes.iter().enumerate().map(|(place, class)| (ClassId(next_index(place)), class))
     }
 
     pub(super) fn class_count(&self) -> usize {
@@ -204,7 +204,7 @@ impl<'d> Catalog<'d> {
             self.topologies.push(key);
             self.topologies.len() - 1
         });
-        TopologyId(next(place))
+        TopologyId(next_index(place))
     }
 
     /// The index of the class with this key, which is added if new.
@@ -217,7 +217,7 @@ impl<'d> Catalog<'d> {
             return known;
         }
         let class = class(self);
-        let id = ClassId(next(self.classes.len()));
+        let id = ClassId(next_index(self.classes.len()));
         if !class.terms.is_empty() {
             self.classes_with_terms.push(id);
         }
@@ -229,13 +229,13 @@ impl<'d> Catalog<'d> {
 
     /// The index of the shape with this key, which is added if new.
     pub(super) fn intern_shape(&mut self, key: String) -> ShapeId {
-        let id = ShapeId(next(self.shape_of.len()));
+        let id = ShapeId(next_index(self.shape_of.len()));
         *self.shape_of.entry(key).or_insert(id)
     }
 
     /// The index of the kind with this key, which is added if new.
     pub(super) fn intern_kind(&mut self, key: String) -> KindId {
-        let id = KindId(next(self.kind_of.len()));
+        let id = KindId(next_index(self.kind_of.len()));
         *self.kind_of.entry(key).or_insert(id)
     }
 }
@@ -243,6 +243,6 @@ impl<'d> Catalog<'d> {
 const NAMESPACE_NAME_LABEL: &str = "kubernetes.io/metadata.name";
 
 /// Converts a length to the next index. No cluster has four billion pods.
-fn next(len: usize) -> u32 {
+fn next_index(len: usize) -> u32 {
     u32::try_from(len).unwrap_or(u32::MAX)
 }

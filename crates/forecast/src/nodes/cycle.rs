@@ -2,7 +2,7 @@
 
 use super::affinity::AffinityState;
 use super::catalog::PodId;
-use super::fit::{Candidates, Fits, NodeFit, Plans};
+use super::fit::{Candidates, Fits, KindPlans, NodeFit};
 use super::node::NodeIndex;
 use super::occupancy::Occupancy;
 use super::pod::PodNeeds;
@@ -39,7 +39,7 @@ pub struct Cycle<'a, 'c, 'd> {
     pub(super) id: PodId,
     pub(super) pod: &'c PodNeeds<'d>,
     pub(super) fit: &'a NodeFit,
-    pub(super) plans: &'a Plans,
+    pub(super) plans: &'a KindPlans,
     affinity: AffinityState,
     spread: SpreadState,
     /// The nodes on which a host port of the pod is in use, sorted.

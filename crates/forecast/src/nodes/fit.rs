@@ -27,14 +27,14 @@ pub struct Fits<'c, 'd> {
     catalog: &'c Catalog<'d>,
     nodes: &'c Nodes<'d>,
     of_shape: Vec<OnceLock<NodeFit>>,
-    of_kind: Vec<OnceLock<Plans>>,
+    of_kind: Vec<OnceLock<KindPlans>>,
     domains: Vec<OnceLock<Domains>>,
 }
 
 /// The affinity and topology spread constraints of pods that differ at most in their resource requests, prepared
 /// for the nodes.
 #[derive(Debug)]
-pub(super) struct Plans {
+pub(super) struct KindPlans {
     pub(super) affinity: AffinityPlan,
     pub(super) spread: SpreadPlan,
 }
@@ -67,9 +67,9 @@ impl<'c, 'd> Fits<'c, 'd> {
         self.of_shape[pod.shape.0 as usize].get_or_init(|| NodeFit::new(self.nodes, pod))
     }
 
-    pub(super) fn plans(&self, pod: PodId) -> &Plans {
+    pub(super) fn plans(&self, pod: PodId) -> &KindPlans {
         let needs = self.catalog.pod(pod);
-        self.of_kind[needs.kind.0 as usize].get_or_init(|| Plans {
+        self.of_kind[needs.kind.0 as usize].get_or_init(|| KindPlans {
             affinity: AffinityPlan::new(self.catalog, needs.class),
             spread: SpreadPlan::new(self, self.node_fit(pod), needs),
         })
@@ -83,28 +83,28 @@ impl<'c, 'd> Fits<'c, 'd> {
 
 /// One bit for each filter that does not depend on other pods: set if the node passes the filter for a kind of pod.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Flags(u8);
+struct NodeFilterFlags(u8);
 
-impl Flags {
+impl NodeFilterFlags {
     const NODE_NAME_MATCHES: u8 = 1;
     const SCHEDULABLE: u8 = 2;
     const TAINTS_TOLERATED: u8 = 4;
     const AFFINITY_MATCHES: u8 = 8;
-    const ALL: Flags = Flags(15);
+    const ALL: NodeFilterFlags = NodeFilterFlags(15);
 
-    fn for_pod(info: &NodeInfo<'_>, pod: &PodNeeds<'_>) -> Flags {
+    fn for_pod(info: &NodeInfo<'_>, pod: &PodNeeds<'_>) -> NodeFilterFlags {
         let mut flags = 0;
         let mut set = |flag: u8, holds: bool| flags |= if holds { flag } else { 0 };
-        set(Flags::NODE_NAME_MATCHES, pod.node_name.is_empty() || pod.node_name == info.node.name);
+        set(NodeFilterFlags::NODE_NAME_MATCHES, pod.node_name.is_empty() || pod.node_name == info.node.name);
         let tolerates_cordon =
             || pod.tolerations.iter().any(|t| tolerates(t, UNSCHEDULABLE_TAINT, "", "NoSchedule"));
-        set(Flags::SCHEDULABLE, !info.unschedulable || tolerates_cordon());
+        set(NodeFilterFlags::SCHEDULABLE, !info.unschedulable || tolerates_cordon());
         set(
-            Flags::TAINTS_TOLERATED,
+            NodeFilterFlags::TAINTS_TOLERATED,
             untolerated_taints(info, pod, &["NoSchedule", "NoExecute"]).next().is_none(),
         );
-        set(Flags::AFFINITY_MATCHES, matches_affinity(info, pod));
-        Flags(flags)
+        set(NodeFilterFlags::AFFINITY_MATCHES, matches_affinity(info, pod));
+        NodeFilterFlags(flags)
     }
 }
 
@@ -144,7 +144,7 @@ pub(super) enum Candidates {
 /// Filter and score results for all nodes that do not depend on other pods.
 #[derive(Debug)]
 pub(super) struct NodeFit {
-    flags: Vec<Flags>,
+    flags: Vec<NodeFilterFlags>,
     pub(super) candidates: Candidates,
     /// Sum of the weights of matching preferred node affinity terms, for each node; `None` if there are no
     /// terms.
@@ -157,7 +157,7 @@ pub(super) struct NodeFit {
 
 impl NodeFit {
     fn new(nodes: &Nodes<'_>, pod: &PodNeeds<'_>) -> NodeFit {
-        let flags = nodes.iter().map(|(_, info)| Flags::for_pod(info, pod)).collect();
+        let flags = nodes.iter().map(|(_, info)| NodeFilterFlags::for_pod(info, pod)).collect();
         let preference = |info: &NodeInfo<'_>| -> i64 {
             let matching = pod.preferred_nodes.iter().filter(|(weight, term)| {
                 let (labels, fields) = (term.match_expressions(), term.match_fields());
@@ -185,24 +185,24 @@ impl NodeFit {
     /// The reason of the first filter, of those before host ports and resources, that rejects the node.
     pub(super) fn rejection(&self, node: NodeIndex) -> Option<Reason> {
         let flags = self.flags[node.get()];
-        if flags == Flags::ALL {
+        if flags == NodeFilterFlags::ALL {
             return None;
         }
         let reasons = [
-            (Flags::NODE_NAME_MATCHES, Reason::NodeName),
-            (Flags::SCHEDULABLE, Reason::Unschedulable),
-            (Flags::TAINTS_TOLERATED, Reason::Taints),
-            (Flags::AFFINITY_MATCHES, Reason::NodeAffinity),
+            (NodeFilterFlags::NODE_NAME_MATCHES, Reason::NodeName),
+            (NodeFilterFlags::SCHEDULABLE, Reason::Unschedulable),
+            (NodeFilterFlags::TAINTS_TOLERATED, Reason::Taints),
+            (NodeFilterFlags::AFFINITY_MATCHES, Reason::NodeAffinity),
         ];
         reasons.into_iter().find(|(flag, _)| flags.0 & flag == 0).map(|(_, reason)| reason)
     }
 
     pub(super) fn matches_affinity(&self, node: NodeIndex) -> bool {
-        self.flags[node.get()].0 & Flags::AFFINITY_MATCHES != 0
+        self.flags[node.get()].0 & NodeFilterFlags::AFFINITY_MATCHES != 0
     }
 
     pub(super) fn is_tolerated(&self, node: NodeIndex) -> bool {
-        self.flags[node.get()].0 & Flags::TAINTS_TOLERATED != 0
+        self.flags[node.get()].0 & NodeFilterFlags::TAINTS_TOLERATED != 0
     }
 }
 

@@ -44,7 +44,7 @@ impl<'d> NodeInfo<'d> {
             node: Node::from_object(object),
             taints: spec.get("taints").items().map(Taint::of).collect(),
             unschedulable: spec.get("unschedulable").bool() == Some(true),
-            max_pods: allocatable.whole("pods"),
+            max_pods: allocatable.whole_units("pods"),
             images: images::images_on_node(object.get("status")),
             allocatable: Requests::from_amounts(&allocatable, names),
         }

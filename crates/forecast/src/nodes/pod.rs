@@ -156,7 +156,7 @@ impl<'d> PodNeeds<'d> {
             has_default_spread: spec.get("topologySpreadConstraints").is_empty(),
             priority: priority(spec),
             preempts: spec.get("preemptionPolicy").str() != "Never",
-            scheduler_name: or_default(spec.get("schedulerName").str(), super::DEFAULT_SCHEDULER),
+            scheduler_name: or_if_empty(spec.get("schedulerName").str(), super::DEFAULT_SCHEDULER),
             scheduling_gates: spec
                 .get("schedulingGates")
                 .items()
@@ -231,8 +231,8 @@ fn host_ports(spec: Value<'_>) -> Vec<HostPort<'_>> {
     let ports = containers.flat_map(|container| container.get("ports").items()).map(|port| {
         let (host, own) = (port.get("hostPort").int().unwrap_or(0), port.get("containerPort").int());
         HostPort {
-            address: or_default(port.get("hostIP").str(), ANY_ADDRESS),
-            protocol: or_default(port.get("protocol").str(), "TCP"),
+            address: or_if_empty(port.get("hostIP").str(), ANY_ADDRESS),
+            protocol: or_if_empty(port.get("protocol").str(), "TCP"),
             // The API server fills in the port of a pod on the host's network.
             port: if host == 0 && on_host_network { own.unwrap_or(0) } else { host },
         }
@@ -241,7 +241,7 @@ fn host_ports(spec: Value<'_>) -> Vec<HostPort<'_>> {
 }
 
 /// The text, or `default` if it is empty.
-fn or_default<'d>(text: &'d str, default: &'d str) -> &'d str {
+fn or_if_empty<'d>(text: &'d str, default: &'d str) -> &'d str {
     if text.is_empty() { default } else { text }
 }
 

@@ -73,11 +73,11 @@ impl Requests {
         let mut requests = Requests::default();
         for &(name, amount) in &amounts.0 {
             match name {
-                "cpu" => requests.milli_cpu = clamp(amount).max(0),
-                "memory" => requests.memory = whole(amount).max(0),
-                "ephemeral-storage" => requests.ephemeral_storage = whole(amount).max(0),
-                _ if is_scalar(name) && whole(amount) > 0 => {
-                    requests.scalars.push((names.intern(name), whole(amount)));
+                "cpu" => requests.milli_cpu = clamp_to_i64(amount).max(0),
+                "memory" => requests.memory = whole_units(amount).max(0),
+                "ephemeral-storage" => requests.ephemeral_storage = whole_units(amount).max(0),
+                _ if is_scalar(name) && whole_units(amount) > 0 => {
+                    requests.scalars.push((names.intern(name), whole_units(amount)));
                 }
                 _ => {}
             }
@@ -94,13 +94,13 @@ fn is_scalar(name: &str) -> bool {
 }
 
 /// Converts an amount to 64 bits, limited to the range of `i64`.
-fn clamp(amount: i128) -> i64 {
+fn clamp_to_i64(amount: i128) -> i64 {
     i64::try_from(amount).unwrap_or(if amount < 0 { i64::MIN } else { i64::MAX })
 }
 
 /// Converts thousandths to whole units, rounded up.
-fn whole(thousandths: i128) -> i64 {
-    clamp(thousandths.div_euclid(1000) + i128::from(thousandths.rem_euclid(1000) != 0))
+fn whole_units(thousandths: i128) -> i64 {
+    clamp_to_i64(thousandths.div_euclid(1000) + i128::from(thousandths.rem_euclid(1000) != 0))
 }
 
 /// Resource amounts in thousandths, by resource name.
@@ -139,13 +139,13 @@ impl<'d> Amounts<'d> {
     }
 
     /// The amount in whole units, rounded up.
-    pub(super) fn whole(&self, name: &str) -> i64 {
-        whole(self.get(name).unwrap_or(0))
+    pub(super) fn whole_units(&self, name: &str) -> i64 {
+        whole_units(self.get(name).unwrap_or(0))
     }
 
     /// The amount in thousandths, limited to 64 bits.
     fn thousandths(&self, name: &str) -> i64 {
-        clamp(self.get(name).unwrap_or(0))
+        clamp_to_i64(self.get(name).unwrap_or(0))
     }
 
     fn add(&mut self, other: &Amounts<'d>) {
@@ -215,10 +215,10 @@ impl PodRequests {
     // upstream v1.37 resource.PodRequests, PodInfo.CalculateResource
     pub(super) fn read<'d>(spec: Value<'d>, status: Value<'d>, names: &mut ResourceNames<'d>) -> PodRequests {
         let pod_level = pod_level_requests(spec);
-        let plain = sum(spec, status, RequestSource::Spec, &[], &pod_level);
+        let plain = pod_requests(spec, status, RequestSource::Spec, &[], &pod_level);
         // Upstream does not score nodes by what the pod requests as a whole.
-        let scored = sum(spec, status, RequestSource::Spec, &ASSUMED_REQUESTS, &Amounts::default());
-        let pair = |amounts: &Amounts<'_>| [amounts.thousandths("cpu"), amounts.whole("memory")];
+        let scored = pod_requests(spec, status, RequestSource::Spec, &ASSUMED_REQUESTS, &Amounts::default());
+        let pair = |amounts: &Amounts<'_>| [amounts.thousandths("cpu"), amounts.whole_units("memory")];
         if pod_level.is_empty() && !status.get("containerStatuses").exists() {
             let requested = Requests::from_amounts(&plain, names);
             let scored = pair(&scored);
@@ -246,10 +246,10 @@ fn requests_of_bound_pod<'d>(
     assumed: &[(&'d str, i128)],
     pod_level: &Amounts<'d>,
 ) -> Amounts<'d> {
-    let mut largest = sum(spec, status, RequestSource::Spec, assumed, pod_level);
+    let mut largest = pod_requests(spec, status, RequestSource::Spec, assumed, pod_level);
     if status.get("containerStatuses").exists() {
-        largest.raise_to(&sum(spec, status, RequestSource::Allocated, assumed, pod_level));
-        largest.raise_to(&sum(spec, status, RequestSource::Actual, assumed, pod_level));
+        largest.raise_to(&pod_requests(spec, status, RequestSource::Allocated, assumed, pod_level));
+        largest.raise_to(&pod_requests(spec, status, RequestSource::Actual, assumed, pod_level));
     }
     largest
 }
@@ -281,7 +281,7 @@ fn is_pod_level(name: &str) -> bool {
 
 /// The requests of a pod, read from `source`: the sum over all containers, or the pod-level requests, plus the
 /// overhead.
-fn sum<'d>(
+fn pod_requests<'d>(
     spec: Value<'d>,
     status: Value<'d>,
     source: RequestSource,

@@ -61,10 +61,13 @@ impl Cycle<'_, '_, '_> {
         let offered = self.occupancy.nodes().allocatable(node);
         let used = self.occupancy.usage(node);
         let offered = [offered.milli_cpu, offered.memory];
-        let left = least_allocated(offered, used.counted, self.pod.scored);
+        let left = least_allocated_score(offered, used.counted, self.pod.scored);
         let requested = [self.pod.requests.milli_cpu, self.pod.requests.memory];
-        let balance =
-            if requested == [0, 0] { 0 } else { balanced(offered, [used.milli_cpu, used.memory], requested) };
+        let balance = if requested == [0, 0] {
+            0
+        } else {
+            balanced_allocation_score(offered, [used.milli_cpu, used.memory], requested)
+        };
         left + balance
     }
 }
@@ -92,7 +95,7 @@ pub(super) fn share_of_maximum(part: i64, whole: i64) -> i64 {
 
 /// Score for the share of cpu and memory that remains free with the pod.
 // upstream v1.37 leastResourceScorer
-fn least_allocated(offered: [i64; 2], used: [i64; 2], requested: [i64; 2]) -> i64 {
+fn least_allocated_score(offered: [i64; 2], used: [i64; 2], requested: [i64; 2]) -> i64 {
     let mut sum = 0;
     let mut kinds = 0;
     for ((offered, used), requested) in offered.into_iter().zip(used).zip(requested) {
@@ -110,9 +113,10 @@ fn least_allocated(offered: [i64; 2], used: [i64; 2], requested: [i64; 2]) -> i6
 
 /// Score for how much more evenly cpu and memory are used with the pod.
 // upstream v1.37 balancedResourceScorer
-fn balanced(offered: [i64; 2], used: [i64; 2], requested: [i64; 2]) -> i64 {
+fn balanced_allocation_score(offered: [i64; 2], used: [i64; 2], requested: [i64; 2]) -> i64 {
     let with_pod = [used[0].wrapping_add(requested[0]), used[1].wrapping_add(requested[1])];
-    MAX_SCORE / 2 + (MAX_SCORE / 2 + evenness(offered, with_pod) - evenness(offered, used)) / 2
+    MAX_SCORE / 2
+        + (MAX_SCORE / 2 + usage_evenness_score(offered, with_pod) - usage_evenness_score(offered, used)) / 2
 }
 
 #[expect(
@@ -121,7 +125,7 @@ fn balanced(offered: [i64; 2], used: [i64; 2], requested: [i64; 2]) -> i64 {
     reason = "upstream computes with floating-point numbers, and cuts off the fraction"
 )]
 /// How evenly cpu and memory are used, as a score.
-fn evenness(offered: [i64; 2], used: [i64; 2]) -> i64 {
+fn usage_evenness_score(offered: [i64; 2], used: [i64; 2]) -> i64 {
     let [cpu, memory] = [0, 1].map(|kind| {
         let (offered, used) = (offered[kind], used[kind]);
         (offered != 0).then(|| (used as f64 / offered as f64).min(1.0))

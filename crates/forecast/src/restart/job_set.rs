@@ -4,7 +4,7 @@
 //! `DisruptionTarget`, which the eviction sets. Rules for exit codes are ignored, because the exit code of a
 //! terminated container is unknown.
 
-use super::{Effect, Member, other_pods};
+use super::{GroupEffect, GroupMember, other_pods};
 use crate::state::{ObjectKind, State, StoredObject};
 use crate::workload::controllers_of;
 use std::collections::BTreeMap;
@@ -22,7 +22,7 @@ struct FailedJob<'d> {
 }
 
 /// What a JobSet does when one of its Jobs fails.
-enum Action<'d> {
+enum JobSetAction<'d> {
     RestartAll,
     RestartJob,
     Fail,
@@ -31,7 +31,11 @@ enum Action<'d> {
 }
 
 /// Returns what happens to the other pods of a JobSet when these pods are lost: it restarts, fails or continues.
-pub(super) fn effect<'d>(state: &State<'d>, object: StoredObject<'d>, members: &[Member<'d>]) -> Effect<'d> {
+pub(super) fn effect<'d>(
+    state: &State<'d>,
+    object: StoredObject<'d>,
+    members: &[GroupMember<'d>],
+) -> GroupEffect<'d> {
     let mut by_job: BTreeMap<&str, (StoredObject<'d>, i64)> = BTreeMap::new();
     for member in members.iter().filter(|member| member.is_lost) {
         if let Some(job) = job_of(state, member.pod) {
@@ -44,29 +48,36 @@ pub(super) fn effect<'d>(state: &State<'d>, object: StoredObject<'d>, members: &
     let failed = by_job.into_values().find_map(|(job, lost)| failed_job(job, lost));
     let Some(FailedJob { job, reason }) = failed else {
         let effect = format!("{}, and the Job replaces what it loses", kept());
-        return Effect { policy: failure_policy_text(object), effect, restarted: Vec::new(), fails: false };
+        return GroupEffect {
+            policy: failure_policy_text(object),
+            effect,
+            restarted: Vec::new(),
+            fails: false,
+        };
     };
     let begin = format!("Job {} fails ({reason})", job.name());
-    let of_job = |member: &&Member<'d>| {
+    let of_job = |member: &&GroupMember<'d>| {
         !member.is_lost && job_of(state, member.pod).is_some_and(|other| other.name() == job.name())
     };
     let (what, restarted, fails) = match failure_action(object, job, reason) {
-        Action::RestartAll => (other_pods(others.len(), "", "is recreated", "are recreated"), others, false),
-        Action::RestartJob => {
+        JobSetAction::RestartAll => {
+            (other_pods(others.len(), "", "is recreated", "are recreated"), others, false)
+        }
+        JobSetAction::RestartJob => {
             let others: Vec<&'d str> =
                 members.iter().filter(of_job).map(|member| member.pod.name()).collect();
             (other_pods(others.len(), " of that Job", "is recreated", "are recreated"), others, false)
         }
-        Action::Fail => {
+        JobSetAction::Fail => {
             let deleted = other_pods(others.len(), "", "is deleted", "are deleted");
             (format!("the JobSet fails and {deleted}"), others, true)
         }
-        Action::Unknown(rule) => {
+        JobSetAction::Unknown(rule) => {
             // Nobody knows that it goes on.
             (format!("rule {rule} of the failure policy looks at its message"), Vec::new(), true)
         }
     };
-    Effect { policy: failure_policy_text(object), effect: format!("{begin}: {what}"), restarted, fails }
+    GroupEffect { policy: failure_policy_text(object), effect: format!("{begin}: {what}"), restarted, fails }
 }
 
 /// The reason in the condition of a Job that fails after losing this number of pods; `None` if it continues.
@@ -118,10 +129,10 @@ fn matches_eviction(rule: &Value<'_>) -> bool {
 
 /// The action of the first failure policy rule that matches. Without a matching rule, all Jobs are recreated;
 /// without a policy or remaining restarts, the JobSet fails.
-fn failure_action<'d>(object: StoredObject<'d>, job: StoredObject<'d>, reason: &str) -> Action<'d> {
+fn failure_action<'d>(object: StoredObject<'d>, job: StoredObject<'d>, reason: &str) -> JobSetAction<'d> {
     let policy = object.value.get("spec").get("failurePolicy");
     if !policy.exists() {
-        return Action::Fail;
+        return JobSetAction::Fail;
     }
     let replicated_job = job.value.get("metadata").get("labels").get(REPLICATED_JOB).str();
     let names = |list: Value<'_>, name: &str| list.is_empty() || list.items().any(|item| item.text_is(name));
@@ -130,17 +141,17 @@ fn failure_action<'d>(object: StoredObject<'d>, job: StoredObject<'d>, reason: &
             && names(rule.get("targetReplicatedJobs"), replicated_job)
     });
     if let Some(rule) = rule.filter(|rule| !rule.get("onJobFailureMessagePatterns").is_empty()) {
-        return Action::Unknown(rule.get("name").str());
+        return JobSetAction::Unknown(rule.get("name").str());
     }
     let status = object.value.get("status");
     let used = status.get("restartsCountTowardsMax").int().or(status.get("restarts").int()).unwrap_or(0);
     let has_restarts = used < policy.get("maxRestarts").int().unwrap_or(0);
     match rule.map_or("RestartJobSet", |rule| rule.get("action").str()) {
-        "RestartJobSetAndIgnoreMaxRestarts" => Action::RestartAll,
-        "RestartJobAndIgnoreMaxRestarts" => Action::RestartJob,
-        "RestartJob" if has_restarts => Action::RestartJob,
-        "RestartJobSet" if has_restarts => Action::RestartAll,
+        "RestartJobSetAndIgnoreMaxRestarts" => JobSetAction::RestartAll,
+        "RestartJobAndIgnoreMaxRestarts" => JobSetAction::RestartJob,
+        "RestartJob" if has_restarts => JobSetAction::RestartJob,
+        "RestartJobSet" if has_restarts => JobSetAction::RestartAll,
         // FailJobSet, and a restart when none is left.
-        _ => Action::Fail,
+        _ => JobSetAction::Fail,
     }
 }

@@ -4,7 +4,7 @@
 //! The workers of a group belong to a StatefulSet that the leader pod owns. If the leader is lost, the group is
 //! always deleted and recreated.
 
-use super::{Effect, Member, other_pods};
+use super::{GroupEffect, GroupMember, other_pods};
 use crate::state::StoredObject;
 use std::collections::BTreeMap;
 
@@ -18,10 +18,10 @@ pub(super) fn group_index(pod: StoredObject<'_>) -> &str {
 
 /// Returns what happens to the other pods of a LeaderWorkerSet when these pods are lost: their groups restart or
 /// continue.
-pub(super) fn effect<'d>(object: StoredObject<'d>, members: &[Member<'d>]) -> Effect<'d> {
+pub(super) fn effect<'d>(object: StoredObject<'d>, members: &[GroupMember<'d>]) -> GroupEffect<'d> {
     let policy = object.value.get("spec").get("leaderWorkerTemplate").get("restartPolicy").str();
     let policy = if policy.is_empty() { "RecreateGroupOnPodRestart" } else { policy };
-    let mut groups: BTreeMap<&str, Vec<Member<'d>>> = BTreeMap::new();
+    let mut groups: BTreeMap<&str, Vec<GroupMember<'d>>> = BTreeMap::new();
     for member in members {
         groups.entry(group_index(member.pod)).or_default().push(*member);
     }
@@ -31,8 +31,9 @@ pub(super) fn effect<'d>(object: StoredObject<'d>, members: &[Member<'d>]) -> Ef
     for group in groups.into_values().filter(|group| group.iter().any(|member| member.is_lost)) {
         let others: Vec<&str> =
             group.iter().filter(|member| !member.is_lost).map(|member| member.pod.name()).collect();
-        let loses_leader = group.iter().any(|member| member.is_lost && member.label(WORKER_INDEX) == "0");
-        let is_pending = |member: &Member<'_>| member.pod.value.get("status").get("phase").str() == "Pending";
+        let loses_leader = group.iter().any(|member| member.is_lost && member.pod_label(WORKER_INDEX) == "0");
+        let is_pending =
+            |member: &GroupMember<'_>| member.pod.value.get("status").get("phase").str() == "Pending";
         let is_recreated = match policy {
             "RecreateGroupOnPodRestart" => true,
             "RecreateGroupAfterStart" => !group.iter().any(is_pending),
@@ -52,5 +53,5 @@ pub(super) fn effect<'d>(object: StoredObject<'d>, members: &[Member<'d>]) -> Ef
         effects.push(other_pods(kept.0, whose(kept.1.max(1)), "keeps running", "keep running"));
     }
     let (policy, effect) = (format!("restartPolicy: {policy}"), effects.join(", and "));
-    Effect { policy, effect, restarted, fails: false }
+    GroupEffect { policy, effect, restarted, fails: false }
 }

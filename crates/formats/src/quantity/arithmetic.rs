@@ -54,7 +54,7 @@ impl Quantity<'_> {
     pub fn plus(&self, other: &Quantity<'_>) -> Option<Quantity<'static>> {
         if let (Amount::Int { value: a, scale: x }, Amount::Int { value: b, scale: y }) =
             (&self.amount, &other.amount)
-            && let Some((value, scale)) = sum((*a, *x), (*b, *y))
+            && let Some((value, scale)) = scaled_sum((*a, *x), (*b, *y))
         {
             let format = if *a == 0 { other.format } else { self.format };
             return Some(Quantity { amount: Amount::Int { value, scale }, format, text: None });
@@ -77,7 +77,7 @@ impl Quantity<'_> {
 
 /// Adds two amounts of the form (number, power of ten), at the finer of the two scales; `None` if the sum does not
 /// fit. upstream v1.36 `int64Amount.Add`
-fn sum((a, x): (i64, i32), (b, y): (i64, i32)) -> Option<(i64, i32)> {
+fn scaled_sum((a, x): (i64, i32), (b, y): (i64, i32)) -> Option<(i64, i32)> {
     if b == 0 {
         return Some((a, x));
     }

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use maud::{Markup, PreEscaped, html};
 use sha2::{Digest as _, Sha256};
 
-use super::{Device, Holder, Place, State, state_counts};
+use super::{CardPlace, Device, Holder, State, state_counts};
 use crate::bars::{self, Class};
 use crate::frame::{counted, grouped};
 use crate::text::{Text, namespaced};
@@ -31,7 +31,7 @@ pub struct Card {
 const MAX_LISTED: usize = 3;
 
 /// The full card of a node or pool. `seen` contains the ids of the cells so far.
-pub(super) fn full_card(place: Place<'_>, devices: &[&Device], seen: &mut HashSet<String>) -> Card {
+pub(super) fn full_card(place: CardPlace<'_>, devices: &[&Device], seen: &mut HashSet<String>) -> Card {
     let kind = if place.is_pool { "pool" } else { "node" };
     let id = format!("n{}", short_digest(&[kind, place.name.0, place.driver]));
     let title = match place.driver {
@@ -41,7 +41,7 @@ pub(super) fn full_card(place: Place<'_>, devices: &[&Device], seen: &mut HashSe
     let words = state_counts(devices.iter().copied());
     let inner = html! {
         (heading(&title, place.is_pool, devices.len(), &words))
-        ul.cells { @for device in devices { (cell(device, seen)) } }
+        ul.cells { @for device in devices { (device_cell(device, seen)) } }
     };
     let digest = short_digest(&[&inner.0]);
     let is_unusual = |state: &State| matches!(state, State::Tainted | State::Blocked | State::Unpublished);
@@ -53,7 +53,7 @@ pub(super) fn full_card(place: Place<'_>, devices: &[&Device], seen: &mut HashSe
         digest,
         title,
         words,
-        counts: count(devices),
+        counts: count_states(devices),
     }
 }
 
@@ -79,7 +79,7 @@ fn heading(title: &Text, is_pool: bool, devices: usize, words: &str) -> Markup {
     }
 }
 
-fn count(devices: &[&Device]) -> Class {
+fn count_states(devices: &[&Device]) -> Class {
     let of = |state: State| devices.iter().filter(|device| device.is(state)).count();
     Class {
         total: devices.len(),
@@ -95,7 +95,7 @@ fn is_only_shared(device: &Device) -> bool {
     device.is(State::Shared) && !device.is(State::Allocated)
 }
 
-fn cell(device: &Device, seen: &mut HashSet<String>) -> Markup {
+fn device_cell(device: &Device, seen: &mut HashSet<String>) -> Markup {
     let mut id = device_id(device);
     // Two slices can list a device of the same name.
     while !seen.insert(id.clone()) {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use maud::{Markup, html};
 use serde::Deserialize;
 
-use super::{TABLE_BYTES, bad_if, tiles};
+use super::{TABLE_BYTES, tile_class, tiles};
 use crate::frame::{Frame, Page, counted, grouped};
 use crate::table::{BY_RULE, DUE, FINDINGS, Table};
 use crate::text::Text;
@@ -130,10 +130,10 @@ pub fn audit(json: &str, at: &str, page: &Page) -> serde_json::Result<String> {
         body: html! {
             (tiles(&[
                 ("calm", checked, "objects checked"),
-                (bad_if(invalid), invalid, "objects that would be denied"),
-                (bad_if(denied), denied, "findings that deny"),
-                (bad_if(warned), warned, "warnings"),
-                (bad_if(unreadable), unreadable, "unreadable objects"),
+                (tile_class(invalid), invalid, "objects that would be denied"),
+                (tile_class(denied), denied, "findings that deny"),
+                (tile_class(warned), warned, "warnings"),
+                (tile_class(unreadable), unreadable, "unreadable objects"),
             ]))
             section { h2 { "Findings" } (findings(&report.results, page)) }
             @if !report.audit.by_rule.is_empty() {

@@ -12,7 +12,7 @@ use crate::table::{NAMESPACES, TAINTS, Table};
 use crate::text::{Text, unbroken};
 
 /// Bytes reserved for the parts of the page beside the map.
-const RESERVE: usize = 1_500_000;
+const BYTES_BESIDE_MAP: usize = 1_500_000;
 
 /// The page for the record of `devices -o json`.
 pub fn devices(json: &str, page: &Page) -> serde_json::Result<String> {
@@ -30,7 +30,7 @@ pub fn devices(json: &str, page: &Page) -> serde_json::Result<String> {
                     (bars::classes(&report.classes))
                 }
             }
-            section { h2 { "Devices by node" } (devices_map(&report, MAX_BYTES - RESERVE)) }
+            section { h2 { "Devices by node" } (devices_map(&report, MAX_BYTES - BYTES_BESIDE_MAP)) }
             section { h2 { "Taints" } (taints(&report.devices)) }
             section { h2 { "Devices by namespace" } (namespaces(&report.devices)) }
         },
@@ -99,7 +99,7 @@ fn taints(devices: &[Device]) -> Markup {
             }
         }
     }
-    let mut table = Table::new(&TAINTS, RESERVE / 3);
+    let mut table = Table::new(&TAINTS, BYTES_BESIDE_MAP / 3);
     for ((label, kind, name), on) in taints {
         table.add([
             html! { (Text::from(label)) },
@@ -131,7 +131,7 @@ fn namespaces(devices: &[Device]) -> Markup {
             held.entry(&holder.claim.namespace).or_default().1.insert(&holder.claim.name);
         }
     }
-    let mut table = Table::new(&NAMESPACES, RESERVE / 3);
+    let mut table = Table::new(&NAMESPACES, BYTES_BESIDE_MAP / 3);
     for (namespace, (devices, claims)) in held {
         table.add([html! { (namespace) }, html! { (grouped(devices)) }, html! { (grouped(claims.len())) }]);
     }

@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 use serde::Deserialize;
 
-use super::{Record, TABLE_BYTES, bad_if, capacity, listed, notes, pod_name, tiles, workload};
+use super::{Record, TABLE_BYTES, capacity, listed, notes, pod_name, tile_class, tiles, workload};
 use crate::frame::{Frame, Page, counted, grouped};
 use crate::map::{Named, Namespaced};
 use crate::table::{DRAIN_PODS, Table};
@@ -84,7 +84,7 @@ struct Totals {
     waves: usize,
 }
 
-const AFTER: &str =
+const CAPACITY_NOTE: &str =
     "After: the devices are closed, and each pod that moves has as many devices of the class elsewhere.";
 
 /// Maximum number of pods in a lane that are written out; the table lists all of them.
@@ -109,9 +109,9 @@ pub fn drain(record: &Record<'_>, page: &Page) -> serde_json::Result<String> {
             (tiles(&[
                 ("calm", totals.devices, "devices to free"),
                 ("good", totals.moving, "pods move"),
-                (bad_if(totals.staying), totals.staying, "pods stay"),
+                (tile_class(totals.staying), totals.staying, "pods stay"),
                 ("calm", totals.waves, "waves"),
-                (bad_if(plan.claims_without_pods.len()), plan.claims_without_pods.len(), "claims without pods"),
+                (tile_class(plan.claims_without_pods.len()), plan.claims_without_pods.len(), "claims without pods"),
             ]))
             section {
                 h2 { "Waves" }
@@ -129,7 +129,7 @@ pub fn drain(record: &Record<'_>, page: &Page) -> serde_json::Result<String> {
                 } }
                 (lanes(&plan))
             }
-            (capacity(&record.changes()?, AFTER))
+            (capacity(&record.changes()?, CAPACITY_NOTE))
             section { h2 { "Pods" } (pods(&plan)) }
             (notes("Notes", &plan.notes))
         },
@@ -169,7 +169,7 @@ fn lanes(plan: &Plan) -> Markup {
                             (counted(rule.published, "device")) } }
                     }
                 }
-                (more(plan.rules.len(), "rule"))
+                (omitted_count(plan.rules.len(), "rule"))
             }
             (maud::PreEscaped(lanes))
             @if shown < plan.waves.len() {
@@ -187,7 +187,7 @@ fn lanes(plan: &Plan) -> Markup {
                                 span { "no pod uses this claim, so no eviction frees " (devices(&claim.devices)) } }
                         }
                     }
-                    (more(staying.len(), "pod"))
+                    (omitted_count(staying.len(), "pod"))
                 }
             }
         }
@@ -208,7 +208,7 @@ fn wave_lane(number: usize, wave: &Wave, plan: &Plan) -> Markup {
                     }
                 }
             }
-            (more(pods.len(), "pod"))
+            (omitted_count(pods.len(), "pod"))
             @if let Some(limit) = wave.limited_by.as_ref().filter(|_| number > 1) { p.hint { "Limit of this wave: " (limit) } }
             @if !wave.restarts.is_empty() { p.hint { "Restarts too: " (listed(&wave.restarts, MAX_NODES)) } }
         }
@@ -228,7 +228,7 @@ fn destination(pod: &Pod) -> Markup {
 }
 
 /// The number of pods or nodes that are not written out.
-fn more(count: usize, noun: &str) -> Markup {
+fn omitted_count(count: usize, noun: &str) -> Markup {
     html! { @if count > MAX_CHIPS { p.hint { "and " (counted(count - MAX_CHIPS, &format!("more {noun}"))) } } }
 }
 

@@ -6,7 +6,9 @@ use std::collections::BTreeMap;
 use maud::{Markup, html};
 use serde::Deserialize;
 
-use super::{COURSES, Outcomes, Record, TABLE_BYTES, bad_if, capacity, listed, pod_name, tiles, workload};
+use super::{
+    COURSES_NOTE, Outcomes, Record, TABLE_BYTES, capacity, listed, pod_name, tile_class, tiles, workload,
+};
 use crate::bars::Change;
 use crate::frame::{Frame, Page, counted, grouped};
 use crate::map::{Named, Namespaced};
@@ -170,12 +172,12 @@ fn one_forecast(forecast: &Forecast, budget: usize) -> Markup {
     let totals = forecast.totals;
     html! {
         (tiles(&[
-            (bad_if(forecast.evicted.len()), forecast.evicted.len(), "pods evicted"),
+            (tile_class(forecast.evicted.len()), forecast.evicted.len(), "pods evicted"),
             ("good", totals.fits, "pods fit"),
-            (bad_if(totals.sometimes), totals.sometimes, "pods fit only sometimes"),
-            (bad_if(totals.pending), totals.pending, "pods stay Pending"),
-            (bad_if(totals.unknown), totals.unknown, "pods with an unknown outcome"),
-            (bad_if(totals.not_recreated), totals.not_recreated, "pods not recreated"),
+            (tile_class(totals.sometimes), totals.sometimes, "pods fit only sometimes"),
+            (tile_class(totals.pending), totals.pending, "pods stay Pending"),
+            (tile_class(totals.unknown), totals.unknown, "pods with an unknown outcome"),
+            (tile_class(totals.not_recreated), totals.not_recreated, "pods not recreated"),
         ]))
         @if !forecast.applied.is_empty() {
             section {
@@ -200,7 +202,7 @@ fn one_forecast(forecast: &Forecast, budget: usize) -> Markup {
 }
 
 fn pods(forecast: &Forecast, budget: usize) -> Markup {
-    let has_reasons = forecast.pods.iter().any(|pod| !why(pod).0.is_empty());
+    let has_reasons = forecast.pods.iter().any(|pod| !pending_reason(pod).0.is_empty());
     let kind = if has_reasons { &FORECAST_PODS } else { &FORECAST_PODS_THAT_FIT };
     let mut table = Table::new(kind, budget);
     for pod in &forecast.pods {
@@ -212,14 +214,14 @@ fn pods(forecast: &Forecast, budget: usize) -> Markup {
         ];
         if has_reasons {
             let [name, workload, outcome, nodes] = cells;
-            table.add([name, workload, outcome, nodes, why(pod)]);
+            table.add([name, workload, outcome, nodes, pending_reason(pod)]);
         } else {
             table.add(cells);
         }
     }
     html! {
         p.hint {
-            (COURSES) " A percentage is the share of the " (counted(forecast.samples, "course"))
+            (COURSES_NOTE) " A percentage is the share of the " (counted(forecast.samples, "course"))
             " in which the pod starts on that node."
         }
         (table.finish("Pods that you specify, replacements of evicted pods, and waiting pods", "No pods."))
@@ -270,7 +272,7 @@ fn nodes(pod: &Pod, samples: usize) -> Markup {
     }
 }
 
-fn why(pod: &Pod) -> Markup {
+fn pending_reason(pod: &Pod) -> Markup {
     html! {
         @if let Some(explanation) = &pod.explanation { p { (explanation) } }
         @else if let Some(message) = &pod.message { p { (message) } }

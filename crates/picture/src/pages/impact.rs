@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use maud::{Markup, html};
 use serde::Deserialize;
 
-use super::{Outcomes, Record, TABLE_BYTES, bad_if, capacity, notes, pod_name, tiles, workload};
+use super::{Outcomes, Record, TABLE_BYTES, capacity, notes, pod_name, tile_class, tiles, workload};
 use crate::bars::Change;
 use crate::frame::{Frame, Page, counted, grouped};
 use crate::map::{Named, Namespaced};
@@ -133,7 +133,7 @@ pub fn impact(records: &[Record<'_>], page: &Page) -> serde_json::Result<String>
                     (evictions_of_all(sum, &rules).render())
                     @if let Some(outcomes) = sum.replacements { (outcomes.render("fit elsewhere")) }
                 }
-                (capacity(&sum.capacity, AFTER))
+                (capacity(&sum.capacity, CAPACITY_NOTE))
             }
             @for rule in &rules { (one_impact(rule, rules.len() > 1, budget)) }
         },
@@ -146,7 +146,7 @@ pub fn impact(records: &[Record<'_>], page: &Page) -> serde_json::Result<String>
     Ok(frame.render())
 }
 
-const AFTER: &str = "After: the taints are in force, evicted pods are gone, and their replacements have devices where they fit. \
+const CAPACITY_NOTE: &str = "After: the taints are in force, evicted pods are gone, and their replacements have devices where they fit. \
     Where replacements start depends on chance, so the numbers are averages.";
 
 /// The first sentence about a combined impact: `12 pods are evicted in 3 namespaces`.
@@ -197,11 +197,11 @@ fn one_impact(impact: &Impact, has_heading: bool, budget: usize) -> Markup {
         }
         (tiles(&[
             ("calm", impact.devices.published, "devices selected"),
-            (bad_if(totals.evicted_now), totals.evicted_now, "pods evicted now"),
-            (bad_if(totals.evicted_later), totals.evicted_later, "pods evicted later"),
+            (tile_class(totals.evicted_now), totals.evicted_now, "pods evicted now"),
+            (tile_class(totals.evicted_later), totals.evicted_later, "pods evicted later"),
             ("good", totals.tolerated, "pods tolerate the taint"),
             ("good", totals.unaffected, "pods not affected"),
-            (bad_if(impact.budgets.len()), impact.budgets.len(), "PDBs violated"),
+            (tile_class(impact.budgets.len()), impact.budgets.len(), "PDBs violated"),
         ]))
         section {
             h2 { "When pods are evicted" }
@@ -210,7 +210,7 @@ fn one_impact(impact: &Impact, has_heading: bool, budget: usize) -> Markup {
         @if let Some(outcomes) = impact.replacements {
             section { h2 { "Where evicted pods go" } (outcomes.render("fit elsewhere")) }
         }
-        (capacity(&impact.capacity, AFTER))
+        (capacity(&impact.capacity, CAPACITY_NOTE))
         @if !impact.budgets.is_empty() {
             section {
                 h2 { "PodDisruptionBudgets" }

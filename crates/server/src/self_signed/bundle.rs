@@ -17,9 +17,9 @@ const MAX_OTHER_CAS: usize = 8;
 
 /// The PEM text of the CAs in `own` and of those CAs in `in_use`, the registered bundle, that other replicas created
 /// and that are valid at `now`, sorted by the start of their validity.
-pub(super) fn merge(own: &str, held: &str, now: i64) -> String {
+pub(super) fn merge_ca_bundles(own: &str, held: &str, now: i64) -> String {
     let read = |text: &str| -> Vec<Certificate> {
-        pem_sections(text).into_iter().filter_map(Certificate::read).collect()
+        pem_sections(text).into_iter().filter_map(Certificate::parse).collect()
     };
     let mut all = read(own);
     let mut others = read(held);
@@ -44,7 +44,7 @@ struct Certificate {
 }
 
 impl Certificate {
-    fn read(pem: String) -> Option<Certificate> {
+    fn parse(pem: String) -> Option<Certificate> {
         let der = CertificateDer::from_pem_slice(pem.as_bytes()).ok()?;
         let (_, parsed) = X509Certificate::from_der(&der).ok()?;
         let mut names = parsed.subject().iter_common_name().filter_map(|name| name.as_str().ok());

@@ -112,7 +112,7 @@ pub(super) fn text(value: &Value) -> Option<String> {
         Value::Uint(value) => value.to_string(),
         Value::Double(value) => number::text_of_double(*value),
         Value::Duration(nanos) => number::text_of_duration(*nanos),
-        Value::Timestamp(moment) => times::text(*moment),
+        Value::Timestamp(moment) => times::rfc3339_text(*moment),
         Value::Type(name) => (*name).to_owned(),
         Value::Ip(address) => address.to_string(),
         Value::Cidr(prefix) => prefix.to_string(),
@@ -135,10 +135,10 @@ fn to_timestamp(value: &Value) -> Evaluated {
     match value {
         Value::Timestamp(_) => Ok(value.clone()),
         Value::Int(seconds) => {
-            times::in_range(Moment { time: Timestamp { seconds: *seconds, nanos: 0 }, offset: 0 })
+            times::timestamp_in_range(Moment { time: Timestamp { seconds: *seconds, nanos: 0 }, offset: 0 })
         }
         Value::String(text) => match gotime::parse(text) {
-            Ok(time) => times::in_range(Moment { time, offset: written_offset(text) }),
+            Ok(time) => times::timestamp_in_range(Moment { time, offset: written_offset(text) }),
             Err(_) => unconvertible(value, TO),
         },
         _ => unconvertible(value, TO),

@@ -4,14 +4,14 @@
 //! name, then the standard ones. An overload counts only where the checker found no other.
 //! cel-go `interpreter/runtimecost.go`, `ext`; Kubernetes `apiserver/pkg/cel/library/cost.go`
 
+use crate::size::{CREATE_LIST, PER_CHARACTER, PER_PATTERN_CHARACTER, scaled};
 use crate::evaluate::Behaviour;
 use crate::evaluate::value::{Failure, Value, panicked};
 use crate::overload::{Decl, Overload};
-use crate::size::{CREATE_LIST, PER_CHARACTER, PER_PATTERN_CHARACTER, scaled};
 
 type Arg = Option<Value>;
 
-fn size(arg: Option<&Arg>) -> u64 {
+fn arg_size(arg: Option<&Arg>) -> u64 {
     arg.and_then(Option::as_ref).map_or(1, Value::cost_size)
 }
 
@@ -35,8 +35,8 @@ fn scaled_down(size: u64, factor: f64) -> u64 {
     if product < 0.0 { (product as i64).cast_unsigned() } else { product as u64 }
 }
 
-fn text(arg: Option<&Arg>) -> u64 {
-    scaled(size(arg), PER_CHARACTER)
+fn text_read_cost(arg: Option<&Arg>) -> u64 {
+    scaled(arg_size(arg), PER_CHARACTER)
 }
 
 /// Cost of matching a text with a pattern of the given size.
@@ -45,7 +45,7 @@ fn match_cost(text: u64, pattern: u64) -> u64 {
     text.wrapping_mul(scaled(pattern, PER_PATTERN_CHARACTER))
 }
 
-pub(in crate::evaluate) fn of_equality(is_negated: bool, args: &[Arg]) -> u64 {
+pub(in crate::evaluate) fn equality_cost(is_negated: bool, args: &[Arg]) -> u64 {
     let is_opaque = matches!(
         args.first(),
         Some(Some(
@@ -63,7 +63,7 @@ pub(in crate::evaluate) fn of_equality(is_negated: bool, args: &[Arg]) -> u64 {
     scaled(inner_size(args.first()).min(inner_size(args.get(1))), PER_CHARACTER)
 }
 
-pub(in crate::evaluate) fn of_call(
+pub(in crate::evaluate) fn call_cost(
     function: &str,
     overload: Option<&Overload>,
     args: &[Arg],
@@ -71,32 +71,32 @@ pub(in crate::evaluate) fn of_call(
     behaviour: &Behaviour,
 ) -> Result<u64, Failure> {
     if let Some(overload) = overload
-        && let Some(cost) = of_list_call(overload, args, result, behaviour)?
+        && let Some(cost) = list_call_cost(overload, args, result, behaviour)?
     {
         return Ok(cost);
     }
-    if let Some(cost) = of_kubernetes(function, overload, args, result, behaviour) {
+    if let Some(cost) = kubernetes_call_cost(function, overload, args, result, behaviour) {
         return Ok(cost);
     }
-    Ok(overload.map_or(1, |overload| of_standard(overload, args, behaviour)))
+    Ok(overload.map_or(1, |overload| standard_call_cost(overload, args, behaviour)))
 }
 
 /// True if the cost of a call does not depend on its result, so that a call that exceeds the limit can be
 /// skipped.
-pub(in crate::evaluate) fn is_known_before(function: &str) -> bool {
+pub(in crate::evaluate) fn is_cost_known_before_call(function: &str) -> bool {
     matches!(function, "matches" | "find" | "findAll" | "contains")
 }
 
 /// Cost of a function of the list and set extensions. cel-go inspects arguments that the call may have
 /// rejected, which panics in Go.
-fn of_list_call(
+fn list_call_cost(
     overload: &Overload,
     args: &[Arg],
     result: Option<&Value>,
     behaviour: &Behaviour,
 ) -> Result<Option<u64>, Failure> {
     let cost = match overload.name {
-        "slice" | "lists.range" | "reverse" => allocated(result.map_or(1, Value::cost_size)),
+        "slice" | "lists.range" | "reverse" => allocated_list_cost(result.map_or(1, Value::cost_size)),
         "flatten" => {
             let depth = match args.get(1) {
                 None => 1.0,
@@ -109,23 +109,23 @@ fn of_list_call(
                 }
             };
             let depth = if depth < 0.0 && behaviour.range_is_checked { 1.0 } else { depth };
-            scaled_down(size(args.first()), depth).wrapping_add(1 + CREATE_LIST)
+            scaled_down(arg_size(args.first()), depth).wrapping_add(1 + CREATE_LIST)
         }
-        "distinct" | "sort" => self_compared(args.first())?,
-        "@sortByAssociatedKeys" => self_compared(args.get(1))?,
-        "sets.contains" | "sets.intersects" => sets(args, 1.0),
-        "sets.equivalent" => sets(args, 2.0),
+        "distinct" | "sort" => pairwise_comparison_cost(args.first())?,
+        "@sortByAssociatedKeys" => pairwise_comparison_cost(args.get(1))?,
+        "sets.contains" | "sets.intersects" => set_comparison_cost(args, 1.0),
+        "sets.equivalent" => set_comparison_cost(args, 2.0),
         _ => return Ok(None),
     };
     Ok(Some(cost))
 }
 
-fn allocated(size: u64) -> u64 {
+fn allocated_list_cost(size: u64) -> u64 {
     size.saturating_add(1 + CREATE_LIST)
 }
 
-fn sets(args: &[Arg], factor: f64) -> u64 {
-    1_u64.saturating_add(scaled_down(size(args.first()).wrapping_mul(size(args.get(1))), factor))
+fn set_comparison_cost(args: &[Arg], factor: f64) -> u64 {
+    1_u64.saturating_add(scaled_down(arg_size(args.first()).wrapping_mul(arg_size(args.get(1))), factor))
 }
 
 fn go_type(value: Option<&Value>) -> &'static str {
@@ -133,7 +133,7 @@ fn go_type(value: Option<&Value>) -> &'static str {
 }
 
 /// Cost of comparing every element with every other.
-fn self_compared(arg: Option<&Arg>) -> Result<u64, Failure> {
+fn pairwise_comparison_cost(arg: Option<&Arg>) -> Result<u64, Failure> {
     let value = arg.and_then(Option::as_ref);
     let Some(Value::List(list)) = value else {
         let missing = if value.is_some_and(Value::has_add) { "Contains" } else { "Add" };
@@ -148,7 +148,7 @@ fn self_compared(arg: Option<&Arg>) -> Result<u64, Failure> {
     Ok(scaled_down(size.saturating_mul(size), factor).saturating_add(1 + CREATE_LIST))
 }
 
-fn of_kubernetes(
+fn kubernetes_call_cost(
     function: &str,
     overload: Option<&Overload>,
     args: &[Arg],
@@ -159,23 +159,25 @@ fn of_kubernetes(
     Some(match function {
         "includes" if !behaviour.env.includes_is_traversal => return None,
         "isSorted" | "sum" | "max" | "min" | "indexOf" | "lastIndexOf" | "includes" => {
-            args.first().map_or(0, |arg| traversal(arg.as_ref()))
+            args.first().map_or(0, |arg| traversal_cost(arg.as_ref()))
         }
         "ip" if overload.is_some_and(Overload::is_member) => 1,
         "url" | "lowerAscii" | "upperAscii" | "substring" | "trim" | "cidr" | "isIP" | "isCIDR"
-        | "quantity" | "isQuantity" | "semver" | "isSemver" | "ip" => text(args.first()),
-        "replace" | "split" | "ip.isCanonical" => scaled(size(args.first()).saturating_mul(2), PER_CHARACTER),
+        | "quantity" | "isQuantity" | "semver" | "isSemver" | "ip" => text_read_cost(args.first()),
+        "replace" | "split" | "ip.isCanonical" => {
+            scaled(arg_size(args.first()).saturating_mul(2), PER_CHARACTER)
+        }
         "join" => scaled(result.map_or(1, Value::cost_size).saturating_mul(2), PER_CHARACTER),
-        "find" | "findAll" => match_cost(size(args.first()), size(args.get(1))),
+        "find" | "findAll" => match_cost(arg_size(args.first()), arg_size(args.get(1))),
         "containsIP" | "containsCIDR" => {
-            let network = size(args.first());
+            let network = arg_size(args.first());
             let compared = scaled(network + network, PER_CHARACTER);
             let masked = if function == "containsCIDR" { scaled(network, PER_CHARACTER) + 1 } else { 0 };
-            let parsed = if takes_text { text(args.get(1)) } else { 0 };
+            let parsed = if takes_text { text_read_cost(args.get(1)) } else { 0 };
             compared + masked + parsed
         }
         "validate" => match args.first() {
-            Some(Some(Value::Format(format))) => match_cost(size(args.get(1)), format.pattern_size),
+            Some(Some(Value::Format(format))) => match_cost(arg_size(args.get(1)), format.pattern_size),
             _ => return None,
         },
         "format.named"
@@ -210,22 +212,24 @@ fn of_kubernetes(
 }
 
 /// Cost of reading a value completely.
-fn traversal(value: Option<&Value>) -> u64 {
+fn traversal_cost(value: Option<&Value>) -> u64 {
     match value {
         Some(Value::String(text)) => scaled_down(text.len() as u64, PER_CHARACTER),
         Some(Value::Bytes(bytes)) => scaled_down(bytes.len() as u64, PER_CHARACTER),
         Some(Value::List(list)) => match list.items() {
-            Ok(items) => items.iter().fold(0, |sum, item| u64::saturating_add(sum, traversal(Some(item)))),
+            Ok(items) => {
+                items.iter().fold(0, |sum, item| u64::saturating_add(sum, traversal_cost(Some(item))))
+            }
             Err(_) => u64::MAX / 2,
         },
         Some(Value::Map(map)) => map.entries().iter().fold(0, |sum, (key, value)| {
-            u64::saturating_add(sum, traversal(Some(key)).saturating_add(traversal(Some(value))))
+            u64::saturating_add(sum, traversal_cost(Some(key)).saturating_add(traversal_cost(Some(value))))
         }),
         _ => 1,
     }
 }
 
-fn of_standard(overload: &Overload, args: &[Arg], behaviour: &Behaviour) -> u64 {
+fn standard_call_cost(overload: &Overload, args: &[Arg], behaviour: &Behaviour) -> u64 {
     let (first, second) = (inner_size(args.first()), inner_size(args.get(1)));
     match (overload.name, overload.params) {
         ("startsWith" | "endsWith", _) => {

@@ -29,7 +29,7 @@ pub(super) fn format(format: &str, args: &List) -> Result<String, Failure> {
         let (clause, precision) = read_precision(after).or_else(error)?;
         let mut behind = clause.chars();
         behind.next();
-        text.push_str(&formatted(clause, precision, &arg)?);
+        text.push_str(&formatted_argument(clause, precision, &arg)?);
         if text.len() > MAX_TEXT {
             return Err(cost_limit_exceeded());
         }
@@ -59,34 +59,34 @@ pub(crate) fn read_precision(clause: &str) -> Result<(&str, Option<usize>), Stri
     ))
 }
 
-fn formatted(clause: &str, precision: Option<usize>, arg: &Value) -> Result<String, Failure> {
+fn formatted_argument(clause: &str, precision: Option<usize>, arg: &Value) -> Result<String, Failure> {
     // The server reads a byte for a character.
     let verb = clause.bytes().next().map_or('\0', char::from);
     let misfit =
         |rule: &str| error(format!("error during formatting: {rule}, was given {}", arg.type_name()));
     match (verb, arg) {
-        ('s', _) => match text(arg) {
+        ('s', _) => match string_argument_text(arg) {
             Err(Failure::Error(problem)) => error(format!("error during formatting: {problem}")),
             other => other,
         },
         ('d', Value::Int(_) | Value::Uint(_)) => Ok(conversions::text(arg).unwrap_or_default()),
         ('d', _) => misfit("decimal clause can only be used on integers"),
-        ('b', Value::Int(value)) => Ok(signed(*value, |value| format!("{value:b}"))),
+        ('b', Value::Int(value)) => Ok(with_sign(*value, |value| format!("{value:b}"))),
         ('b', Value::Uint(value)) => Ok(format!("{value:b}")),
         ('b', Value::Bool(value)) => Ok(u8::from(*value).to_string()),
         ('b', _) => misfit("only integers and bools can be formatted as binary"),
-        ('o', Value::Int(value)) => Ok(signed(*value, |value| format!("{value:o}"))),
+        ('o', Value::Int(value)) => Ok(with_sign(*value, |value| format!("{value:o}"))),
         ('o', Value::Uint(value)) => Ok(format!("{value:o}")),
         ('o', _) => misfit("octal clause can only be used on integers"),
-        ('x', Value::Int(value)) => Ok(signed(*value, |value| format!("{value:x}"))),
-        ('X', Value::Int(value)) => Ok(signed(*value, |value| format!("{value:X}"))),
+        ('x', Value::Int(value)) => Ok(with_sign(*value, |value| format!("{value:x}"))),
+        ('X', Value::Int(value)) => Ok(with_sign(*value, |value| format!("{value:X}"))),
         ('x', Value::Uint(value)) => Ok(format!("{value:x}")),
         ('X', Value::Uint(value)) => Ok(format!("{value:X}")),
         ('x' | 'X', Value::String(text)) => Ok(hexadecimal(text.as_bytes(), verb)),
         ('x' | 'X', Value::Bytes(bytes)) => Ok(hexadecimal(bytes, verb)),
         ('x' | 'X', _) => misfit("only integers, byte buffers, and strings can be formatted as hex"),
-        ('f' | 'e', _) => match double(arg) {
-            Some(value) => float(value, precision, verb),
+        ('f' | 'e', _) => match double_argument(arg) {
+            Some(value) => format_float(value, precision, verb),
             None if verb == 'f' => misfit("fixed-point clause can only be used on doubles"),
             None => misfit("scientific clause can only be used on doubles"),
         },
@@ -96,7 +96,7 @@ fn formatted(clause: &str, precision: Option<usize>, arg: &Value) -> Result<Stri
     }
 }
 
-fn signed(value: i64, write: fn(u64) -> String) -> String {
+fn with_sign(value: i64, write: fn(u64) -> String) -> String {
     let sign = if value < 0 { "-" } else { "" };
     format!("{sign}{}", write(value.unsigned_abs()))
 }
@@ -106,7 +106,7 @@ fn hexadecimal(bytes: &[u8], verb: char) -> String {
     bytes.iter().map(byte).collect()
 }
 
-fn double(arg: &Value) -> Option<f64> {
+fn double_argument(arg: &Value) -> Option<f64> {
     match arg {
         Value::Double(value) => Some(*value),
         Value::String(text) => match &**text {
@@ -120,7 +120,7 @@ fn double(arg: &Value) -> Option<f64> {
 }
 
 /// Formats an argument with `%s`.
-fn text(arg: &Value) -> Result<String, Failure> {
+fn string_argument_text(arg: &Value) -> Result<String, Failure> {
     match arg {
         Value::String(text) => Ok((**text).to_owned()),
         Value::Bytes(bytes) => {
@@ -130,7 +130,7 @@ fn text(arg: &Value) -> Result<String, Failure> {
         }
         Value::Null => Ok("null".to_owned()),
         Value::List(list) => {
-            let items: Result<Vec<String>, Failure> = list.items()?.iter().map(inner_text).collect();
+            let items: Result<Vec<String>, Failure> = list.items()?.iter().map(nested_value_text).collect();
             Ok(format!("[{}]", items?.join(", ")))
         }
         Value::Map(map) => {
@@ -139,7 +139,7 @@ fn text(arg: &Value) -> Result<String, Failure> {
                 if !matches!(key, Value::String(_) | Value::Bool(_) | Value::Int(_) | Value::Uint(_)) {
                     return error(format!("no formatting function for map key of type {}", key.type_name()));
                 }
-                entries.push((inner_text(&key)?, inner_text(&value)?));
+                entries.push((nested_value_text(&key)?, nested_value_text(&value)?));
             }
             entries.sort();
             let entries: Vec<String> =
@@ -162,27 +162,27 @@ fn text(arg: &Value) -> Result<String, Failure> {
 }
 
 /// A value inside of a list or a map.
-fn inner_text(value: &Value) -> Result<String, Failure> {
+fn nested_value_text(value: &Value) -> Result<String, Failure> {
     Ok(match value {
         Value::String(text) => gofmt::quote(text),
-        Value::Bytes(_) => format!("b{}", gofmt::quote(&text(value)?)),
+        Value::Bytes(_) => format!("b{}", gofmt::quote(&string_argument_text(value)?)),
         Value::Double(number) if number.is_finite() => format!("{number:.DEFAULT_PRECISION$}"),
         Value::Double(number) => gofmt::quote(&crate::number::text_of_double(*number)),
-        Value::Timestamp(_) => format!("timestamp({})", gofmt::quote(&text(value)?)),
-        Value::Duration(_) => format!("duration({})", gofmt::quote(&text(value)?)),
+        Value::Timestamp(_) => format!("timestamp({})", gofmt::quote(&string_argument_text(value)?)),
+        Value::Duration(_) => format!("duration({})", gofmt::quote(&string_argument_text(value)?)),
         Value::Null
         | Value::Bool(_)
         | Value::Int(_)
         | Value::Uint(_)
         | Value::Type(_)
         | Value::List(_)
-        | Value::Map(_) => text(value)?,
+        | Value::Map(_) => string_argument_text(value)?,
         other => return error(format!("no formatting function for {}", other.type_name())),
     })
 }
 
 /// Returns the shortest digits that represent the number exactly, and the power of ten before the first of them.
-fn digits(value: f64) -> (Vec<u8>, i32) {
+fn shortest_digits(value: f64) -> (Vec<u8>, i32) {
     let scientific = format!("{:e}", value.abs());
     let (mantissa, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
     let digits: Vec<u8> = mantissa.bytes().filter(u8::is_ascii_digit).map(|digit| digit - b'0').collect();
@@ -191,7 +191,7 @@ fn digits(value: f64) -> (Vec<u8>, i32) {
 }
 
 /// Rounds to `keep` digits, half to even.
-fn rounded(mut digits: Vec<u8>, mut point: i32, keep: i64) -> (Vec<u8>, i32) {
+fn rounded_digits(mut digits: Vec<u8>, mut point: i32, keep: i64) -> (Vec<u8>, i32) {
     let Ok(keep) = usize::try_from(keep) else { return (Vec::new(), point) };
     let Some(&next) = digits.get(keep) else { return (digits, point) };
     let is_tie = next == 5 && digits.iter().skip(keep + 1).all(|digit| *digit == 0);
@@ -211,7 +211,7 @@ fn rounded(mut digits: Vec<u8>, mut point: i32, keep: i64) -> (Vec<u8>, i32) {
 }
 
 /// Formats a number like `golang.org/x/text` in English.
-fn float(value: f64, precision: Option<usize>, verb: char) -> Result<String, Failure> {
+fn format_float(value: f64, precision: Option<usize>, verb: char) -> Result<String, Failure> {
     let sign = if value < 0.0 { "-" } else { "" };
     if value.is_nan() {
         return Ok("NaN".to_owned());
@@ -224,17 +224,17 @@ fn float(value: f64, precision: Option<usize>, verb: char) -> Result<String, Fai
         return Err(cost_limit_exceeded());
     }
     if verb == 'e' {
-        let text = format!("{sign}{}", scientific(value));
+        let text = format!("{sign}{}", scientific_notation(value));
         // The precision is taken for a width.
         return Ok(format!("{text:>asked$}"));
     }
-    Ok(format!("{sign}{}", fixed(value, asked)))
+    Ok(format!("{sign}{}", fixed_notation(value, asked)))
 }
 
-fn fixed(value: f64, places: usize) -> String {
-    let (digits, point) = digits(value);
+fn fixed_notation(value: f64, places: usize) -> String {
+    let (digits, point) = shortest_digits(value);
     let keep = i64::from(point) + i64::try_from(places).unwrap_or(i64::MAX);
-    let (digits, point) = rounded(digits, point, keep);
+    let (digits, point) = rounded_digits(digits, point, keep);
     let digit = |place: i32| {
         let index = usize::try_from(place).ok();
         index.and_then(|index| digits.get(index)).map_or('0', |digit| char::from(b'0' + digit))
@@ -260,10 +260,10 @@ fn fixed(value: f64, places: usize) -> String {
     text
 }
 
-fn scientific(value: f64) -> String {
-    let (digits, point) = digits(value);
+fn scientific_notation(value: f64) -> String {
+    let (digits, point) = shortest_digits(value);
     let (digits, point) = if digits.is_empty() { (vec![0], 1) } else { (digits, point) };
-    let (digits, point) = rounded(digits, point, 7);
+    let (digits, point) = rounded_digits(digits, point, 7);
     let digit = |index: usize| digits.get(index).map_or('0', |digit| char::from(b'0' + digit));
     let mut text = String::from(digit(0));
     text.push('.');

@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use super::Context;
+use super::CallContext;
 use crate::evaluate::collections::List;
 use crate::evaluate::compare;
 use crate::evaluate::value::{Evaluated, Failure, Value, cost_limit_exceeded, error, no_such_overload};
@@ -12,7 +12,7 @@ const MAX_RANGE: i64 = 1_000_000;
 /// Maximum length of a list whose elements are all compared with each other.
 const MAX_SQUARED: usize = 20_000;
 
-pub(super) fn call(name: &str, args: &[Value], context: &Context<'_>) -> Option<Evaluated> {
+pub(super) fn call(name: &str, args: &[Value], context: &CallContext<'_>) -> Option<Evaluated> {
     Some(match (name, args) {
         ("slice", [Value::List(list), Value::Int(start), Value::Int(end)]) => slice(list, *start, *end),
         ("flatten", [Value::List(list)]) => flattened(list, 1),
@@ -30,14 +30,14 @@ pub(super) fn call(name: &str, args: &[Value], context: &Context<'_>) -> Option<
         ("@sortByAssociatedKeys", [Value::List(list), Value::List(keys)]) => sort_by(list, keys),
         ("isSorted", [Value::List(list)]) => is_sorted(list),
         ("sum", [Value::List(list)]) => sum(list),
-        ("min", [Value::List(list)]) => extreme(list, "min", Ordering::Greater),
-        ("max", [Value::List(list)]) => extreme(list, "max", Ordering::Less),
-        ("indexOf", [Value::List(list), item]) => position(list, item, false, context),
-        ("lastIndexOf", [Value::List(list), item]) => position(list, item, true, context),
+        ("min", [Value::List(list)]) => min_or_max(list, "min", Ordering::Greater),
+        ("max", [Value::List(list)]) => min_or_max(list, "max", Ordering::Less),
+        ("indexOf", [Value::List(list), item]) => index_of_item(list, item, false, context),
+        ("lastIndexOf", [Value::List(list), item]) => index_of_item(list, item, true, context),
         ("includes", [Value::List(list), item]) => includes(list, item, context),
         ("includes", [target, item]) => compare::is_equal(target, item, &context.work).map(Value::Bool),
         ("sets.contains" | "sets.equivalent" | "sets.intersects", [Value::List(a), Value::List(b)]) => {
-            sets(name, a, b, context).map(Value::Bool)
+            compare_sets(name, a, b, context).map(Value::Bool)
         }
         _ => return None,
     })
@@ -80,7 +80,7 @@ fn flatten_into(list: &List, depth: i64, flat: &mut Vec<Value>) -> Result<(), Fa
     Ok(())
 }
 
-fn distinct(list: &List, context: &Context<'_>) -> Evaluated {
+fn distinct(list: &List, context: &CallContext<'_>) -> Evaluated {
     if list.len() > MAX_SQUARED {
         return Err(cost_limit_exceeded());
     }
@@ -93,7 +93,7 @@ fn distinct(list: &List, context: &Context<'_>) -> Evaluated {
     Ok(Value::list(unique))
 }
 
-fn range(size: i64, context: &Context<'_>) -> Evaluated {
+fn range(size: i64, context: &CallContext<'_>) -> Evaluated {
     if context.behaviour.range_is_checked {
         if size < 0 {
             return error(format!("lists.range: size must be non-negative, got {size}"));
@@ -161,7 +161,7 @@ fn sum(list: &List) -> Evaluated {
     Ok(total)
 }
 
-fn extreme(list: &List, name: &str, worse: Ordering) -> Evaluated {
+fn min_or_max(list: &List, name: &str, worse: Ordering) -> Evaluated {
     let mut best: Option<Value> = None;
     for item in list.items()?.iter() {
         if !compare::has_order(item) {
@@ -176,7 +176,7 @@ fn extreme(list: &List, name: &str, worse: Ordering) -> Evaluated {
     best.map_or_else(|| error(format!("{name} called on empty list")), Ok)
 }
 
-fn position(list: &List, item: &Value, is_last: bool, context: &Context<'_>) -> Evaluated {
+fn index_of_item(list: &List, item: &Value, is_last: bool, context: &CallContext<'_>) -> Evaluated {
     let items = list.items()?;
     let indexes: Box<dyn Iterator<Item = usize>> =
         if is_last { Box::new((0..items.len()).rev()) } else { Box::new(0..items.len()) };
@@ -190,7 +190,7 @@ fn position(list: &List, item: &Value, is_last: bool, context: &Context<'_>) -> 
     Ok(Value::Int(-1))
 }
 
-fn includes(list: &List, item: &Value, context: &Context<'_>) -> Evaluated {
+fn includes(list: &List, item: &Value, context: &CallContext<'_>) -> Evaluated {
     for index in 0..list.len() {
         if let Some(limit) = context.behaviour.includes_limit
             && index >= limit
@@ -209,7 +209,7 @@ fn includes(list: &List, item: &Value, context: &Context<'_>) -> Evaluated {
 }
 
 /// Implements `sets.contains`, `sets.equivalent` and `sets.intersects`.
-fn sets(name: &str, a: &List, b: &List, context: &Context<'_>) -> Result<bool, Failure> {
+fn compare_sets(name: &str, a: &List, b: &List, context: &CallContext<'_>) -> Result<bool, Failure> {
     let (a, b) = (a.items()?, b.items()?);
     match name {
         "sets.contains" => contains_all(&a, &b, context),
@@ -225,7 +225,7 @@ fn sets(name: &str, a: &List, b: &List, context: &Context<'_>) -> Result<bool, F
     }
 }
 
-fn contains(list: &[Value], item: &Value, context: &Context<'_>) -> Result<bool, Failure> {
+fn contains(list: &[Value], item: &Value, context: &CallContext<'_>) -> Result<bool, Failure> {
     for other in list {
         if compare::is_equal(item, other, &context.work)? {
             return Ok(true);
@@ -234,7 +234,7 @@ fn contains(list: &[Value], item: &Value, context: &Context<'_>) -> Result<bool,
     Ok(false)
 }
 
-fn contains_all(list: &[Value], part: &[Value], context: &Context<'_>) -> Result<bool, Failure> {
+fn contains_all(list: &[Value], part: &[Value], context: &CallContext<'_>) -> Result<bool, Failure> {
     for item in part {
         if !contains(list, item, context)? {
             return Ok(false);

@@ -23,7 +23,7 @@ fn insert_all(map: &Arc<Map>, more: &Map) -> Evaluated {
 }
 
 fn insert(map: &Arc<Map>, key: &Value, value: &Value) -> Evaluated {
-    if map.own_value(key)?.is_some() {
+    if map.existing_value(key)?.is_some() {
         return error(format!("insert failed: key {} already exists", super::printed(key)));
     }
     if map.insert_if_growing(key, value)? {

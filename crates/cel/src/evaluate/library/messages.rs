@@ -18,11 +18,11 @@ pub(in crate::evaluate) fn build(name: &str, fields: &BTreeMap<&str, Value>) -> 
     Ok(match name.strip_prefix("google.protobuf.").unwrap_or(name) {
         "Duration" => {
             let seconds = int("seconds").checked_mul(1_000_000_000);
-            return times::duration(seconds.and_then(|nanos| nanos.checked_add(int("nanos"))));
+            return times::duration_value(seconds.and_then(|nanos| nanos.checked_add(int("nanos"))));
         }
         "Timestamp" => {
             let moment = Moment { time: Timestamp { seconds: int("seconds"), nanos: 0 }, offset: 0 };
-            return times::shifted(moment, i128::from(int("nanos")));
+            return times::shifted_timestamp(moment, i128::from(int("nanos")));
         }
         "BoolValue" => value.unwrap_or(Value::Bool(false)),
         "Int64Value" | "Int32Value" => value.unwrap_or(Value::Int(0)),

@@ -36,13 +36,13 @@ impl Address {
     }
 
     fn parse(text: &str) -> Result<Address, String> {
-        let (address, zone) = netparse::address(text).map_err(|problem| {
+        let (address, zone) = netparse::parse_address(text).map_err(|problem| {
             format!("IP Address {} parse error during conversion from string: {problem}", quote(text))
         })?;
         if zone.is_some() {
             return Err(format!("IP address {} with zone value is not allowed", quote(text)));
         }
-        not_mapped(address, text)?;
+        refuse_mapped_address(address, text)?;
         Ok(Address(address))
     }
 
@@ -77,10 +77,10 @@ impl Prefix {
     }
 
     fn parse(text: &str) -> Result<Prefix, String> {
-        let (address, bits) = netparse::prefix(text).map_err(|problem| {
+        let (address, bits) = netparse::parse_prefix(text).map_err(|problem| {
             format!("network address parse error during conversion from string: {problem}")
         })?;
-        not_mapped(address, text)?;
+        refuse_mapped_address(address, text)?;
         Ok(Prefix { address, bits })
     }
 
@@ -94,7 +94,7 @@ impl Prefix {
     }
 }
 
-fn not_mapped(address: IpAddr, text: &str) -> Result<(), String> {
+fn refuse_mapped_address(address: IpAddr, text: &str) -> Result<(), String> {
     match address {
         IpAddr::V6(address) if address.to_ipv4_mapped().is_some() => {
             Err(format!("IPv4-mapped IPv6 address {} is not allowed", quote(text)))
@@ -131,7 +131,7 @@ pub(super) fn call(name: &str, args: &[Value]) -> Option<Evaluated> {
         ("isLinkLocalMulticast", [Value::Ip(address)]) => Ok(Value::Bool(address.is_link_local_multicast())),
         ("isLinkLocalUnicast", [Value::Ip(address)]) => Ok(Value::Bool(address.is_link_local_unicast())),
         ("isGlobalUnicast", [Value::Ip(address)]) => Ok(Value::Bool(address.is_global_unicast())),
-        ("cidr", [Value::String(text)]) => prefix(text).map(Value::Cidr),
+        ("cidr", [Value::String(text)]) => parse_prefix(text).map(Value::Cidr),
         ("isCIDR", [Value::String(text)]) => Ok(Value::Bool(Prefix::parse(text).is_ok())),
         ("containsIP", [Value::Cidr(prefix), Value::Ip(address)]) => {
             Ok(Value::Bool(prefix.contains(address.0)))
@@ -140,9 +140,11 @@ pub(super) fn call(name: &str, args: &[Value]) -> Option<Evaluated> {
             let address = Address::parse(text).ok()?;
             Ok(Value::Bool(prefix.contains(address.0)))
         }
-        ("containsCIDR", [Value::Cidr(outer), Value::Cidr(inner)]) => Ok(Value::Bool(holds(*outer, *inner))),
+        ("containsCIDR", [Value::Cidr(outer), Value::Cidr(inner)]) => {
+            Ok(Value::Bool(contains_prefix(*outer, *inner)))
+        }
         ("containsCIDR", [Value::Cidr(outer), Value::String(text)]) => {
-            prefix(text).map(|inner| Value::Bool(holds(*outer, inner)))
+            parse_prefix(text).map(|inner| Value::Bool(contains_prefix(*outer, inner)))
         }
         ("prefixLength", [Value::Cidr(prefix)]) => Ok(Value::Int(prefix.bits.into())),
         ("masked", [Value::Cidr(prefix)]) => Ok(Value::Cidr(prefix.masked())),
@@ -150,12 +152,12 @@ pub(super) fn call(name: &str, args: &[Value]) -> Option<Evaluated> {
     })
 }
 
-fn prefix(text: &str) -> Result<Prefix, crate::evaluate::value::Failure> {
+fn parse_prefix(text: &str) -> Result<Prefix, crate::evaluate::value::Failure> {
     let problem =
         |problem| error(format!("network address parse error during conversion from string: {problem}"));
     Prefix::parse(text).or_else(problem)
 }
 
-fn holds(outer: Prefix, inner: Prefix) -> bool {
+fn contains_prefix(outer: Prefix, inner: Prefix) -> bool {
     outer.bits <= inner.bits && outer.contains(inner.address)
 }

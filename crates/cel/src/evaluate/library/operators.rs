@@ -1,21 +1,21 @@
 //! Operators on numbers, texts, lists and times. Nothing wraps: what does not fit is an error.
 
-use super::Context;
+use super::CallContext;
 use super::times;
 use crate::evaluate::collections::List;
 use crate::evaluate::compare;
 use crate::evaluate::value::{Evaluated, Value, error, no_such_overload};
 
-pub(super) fn call(name: &str, args: &[Value], context: &Context<'_>) -> Option<Evaluated> {
+pub(super) fn call(name: &str, args: &[Value], context: &CallContext<'_>) -> Option<Evaluated> {
     Some(match (name, args) {
         ("_+_", [left, right]) => add(left, right),
         ("_-_", [left, right]) => subtract(left, right),
         ("_*_", [left, right]) => multiply(left, right),
         ("_/_", [left, right]) => divide(left, right),
         ("_%_", [left, right]) => modulo(left, right),
-        ("-_", [Value::Int(value)]) => int(value.checked_neg()),
+        ("-_", [Value::Int(value)]) => int_or_overflow(value.checked_neg()),
         ("-_", [Value::Double(value)]) => Ok(Value::Double(-value)),
-        ("-_", [Value::Duration(value)]) => times::duration(value.checked_neg()),
+        ("-_", [Value::Duration(value)]) => times::duration_value(value.checked_neg()),
         ("!_", [Value::Bool(value)]) => Ok(Value::Bool(!value)),
         ("@not_strictly_false", _) => Ok(Value::Bool(!matches!(args, [Value::Bool(false)]))),
         ("_<_", [left, right]) => compare::order(left, right).map(|order| Value::Bool(order.is_lt())),
@@ -23,7 +23,7 @@ pub(super) fn call(name: &str, args: &[Value], context: &Context<'_>) -> Option<
         ("_>_", [left, right]) => compare::order(left, right).map(|order| Value::Bool(order.is_gt())),
         ("_>=_", [left, right]) => compare::order(left, right).map(|order| Value::Bool(order.is_ge())),
         ("@in", [element, Value::List(list)]) => is_in(element, list, context),
-        ("@in", [key, Value::Map(map)]) => map.own_value(key).map(|found| Value::Bool(found.is_some())),
+        ("@in", [key, Value::Map(map)]) => map.existing_value(key).map(|found| Value::Bool(found.is_some())),
         ("size", [value]) => Ok(Value::Int(i64::try_from(value.cost_size()).unwrap_or(i64::MAX))),
         _ => return None,
     })
@@ -45,18 +45,18 @@ pub(super) fn has_size(value: &Value) -> bool {
     matches!(value, Value::String(_) | Value::Bytes(_) | Value::List(_) | Value::Map(_))
 }
 
-fn int(found: Option<i64>) -> Evaluated {
+fn int_or_overflow(found: Option<i64>) -> Evaluated {
     found.map_or_else(|| error("integer overflow"), |value| Ok(Value::Int(value)))
 }
 
-fn uint(found: Option<u64>) -> Evaluated {
+fn uint_or_overflow(found: Option<u64>) -> Evaluated {
     found.map_or_else(|| error("unsigned integer overflow"), |value| Ok(Value::Uint(value)))
 }
 
 pub(super) fn add(left: &Value, right: &Value) -> Evaluated {
     match (left, right) {
-        (Value::Int(a), Value::Int(b)) => int(a.checked_add(*b)),
-        (Value::Uint(a), Value::Uint(b)) => uint(a.checked_add(*b)),
+        (Value::Int(a), Value::Int(b)) => int_or_overflow(a.checked_add(*b)),
+        (Value::Uint(a), Value::Uint(b)) => uint_or_overflow(a.checked_add(*b)),
         (Value::Double(a), Value::Double(b)) => Ok(Value::Double(a + b)),
         (Value::String(a), Value::String(b)) => {
             let mut sum = String::with_capacity(a.len() + b.len());
@@ -66,10 +66,10 @@ pub(super) fn add(left: &Value, right: &Value) -> Evaluated {
         }
         (Value::Bytes(a), Value::Bytes(b)) => Ok(Value::Bytes([&**a, &**b].concat().into())),
         (Value::List(a), Value::List(b)) => a.plus(b).map(Value::List),
-        (Value::Duration(a), Value::Duration(b)) => times::duration(a.checked_add(*b)),
+        (Value::Duration(a), Value::Duration(b)) => times::duration_value(a.checked_add(*b)),
         (Value::Duration(duration), Value::Timestamp(moment))
         | (Value::Timestamp(moment), Value::Duration(duration)) => {
-            times::shifted(*moment, i128::from(*duration))
+            times::shifted_timestamp(*moment, i128::from(*duration))
         }
         _ => no_such_overload(),
     }
@@ -77,22 +77,22 @@ pub(super) fn add(left: &Value, right: &Value) -> Evaluated {
 
 fn subtract(left: &Value, right: &Value) -> Evaluated {
     match (left, right) {
-        (Value::Int(a), Value::Int(b)) => int(a.checked_sub(*b)),
-        (Value::Uint(a), Value::Uint(b)) => uint(a.checked_sub(*b)),
+        (Value::Int(a), Value::Int(b)) => int_or_overflow(a.checked_sub(*b)),
+        (Value::Uint(a), Value::Uint(b)) => uint_or_overflow(a.checked_sub(*b)),
         (Value::Double(a), Value::Double(b)) => Ok(Value::Double(a - b)),
-        (Value::Duration(a), Value::Duration(b)) => times::duration(a.checked_sub(*b)),
+        (Value::Duration(a), Value::Duration(b)) => times::duration_value(a.checked_sub(*b)),
         (Value::Timestamp(moment), Value::Duration(duration)) => {
-            times::shifted(*moment, -i128::from(*duration))
+            times::shifted_timestamp(*moment, -i128::from(*duration))
         }
-        (Value::Timestamp(a), Value::Timestamp(b)) => times::between(*a, *b),
+        (Value::Timestamp(a), Value::Timestamp(b)) => times::duration_between(*a, *b),
         _ => no_such_overload(),
     }
 }
 
 fn multiply(left: &Value, right: &Value) -> Evaluated {
     match (left, right) {
-        (Value::Int(a), Value::Int(b)) => int(a.checked_mul(*b)),
-        (Value::Uint(a), Value::Uint(b)) => uint(a.checked_mul(*b)),
+        (Value::Int(a), Value::Int(b)) => int_or_overflow(a.checked_mul(*b)),
+        (Value::Uint(a), Value::Uint(b)) => uint_or_overflow(a.checked_mul(*b)),
         (Value::Double(a), Value::Double(b)) => Ok(Value::Double(a * b)),
         _ => no_such_overload(),
     }
@@ -101,8 +101,8 @@ fn multiply(left: &Value, right: &Value) -> Evaluated {
 fn divide(left: &Value, right: &Value) -> Evaluated {
     match (left, right) {
         (Value::Int(_), Value::Int(0)) | (Value::Uint(_), Value::Uint(0)) => error("division by zero"),
-        (Value::Int(a), Value::Int(b)) => int(a.checked_div(*b)),
-        (Value::Uint(a), Value::Uint(b)) => uint(a.checked_div(*b)),
+        (Value::Int(a), Value::Int(b)) => int_or_overflow(a.checked_div(*b)),
+        (Value::Uint(a), Value::Uint(b)) => uint_or_overflow(a.checked_div(*b)),
         (Value::Double(a), Value::Double(b)) => Ok(Value::Double(a / b)),
         _ => no_such_overload(),
     }
@@ -111,13 +111,13 @@ fn divide(left: &Value, right: &Value) -> Evaluated {
 fn modulo(left: &Value, right: &Value) -> Evaluated {
     match (left, right) {
         (Value::Int(_), Value::Int(0)) | (Value::Uint(_), Value::Uint(0)) => error("modulus by zero"),
-        (Value::Int(a), Value::Int(b)) => int(a.checked_rem(*b)),
-        (Value::Uint(a), Value::Uint(b)) => uint(a.checked_rem(*b)),
+        (Value::Int(a), Value::Int(b)) => int_or_overflow(a.checked_rem(*b)),
+        (Value::Uint(a), Value::Uint(b)) => uint_or_overflow(a.checked_rem(*b)),
         _ => no_such_overload(),
     }
 }
 
-fn is_in(element: &Value, list: &List, context: &Context<'_>) -> Evaluated {
+fn is_in(element: &Value, list: &List, context: &CallContext<'_>) -> Evaluated {
     for index in 0..list.len() {
         if let Some(item) = list.get(index)
             && compare::is_equal(element, &item, &context.work)?

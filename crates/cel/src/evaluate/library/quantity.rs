@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tollgate_formats::quantity::{ParseError, Quantity};
 
-use super::{Context, semver};
+use super::{CallContext, semver};
 use crate::evaluate::value::{Evaluated, Value, cost_limit_exceeded, error};
 
 type Cell = Arc<Mutex<Quantity<'static>>>;
@@ -90,7 +90,7 @@ impl Amount {
     }
 }
 
-pub(super) fn call(name: &str, args: &[Value], context: &Context<'_>) -> Option<Evaluated> {
+pub(super) fn call(name: &str, args: &[Value], context: &CallContext<'_>) -> Option<Evaluated> {
     let shares = context.behaviour.sums_change_quantities;
     Some(match (name, args) {
         ("quantity", [Value::String(text)]) => match parse(text) {

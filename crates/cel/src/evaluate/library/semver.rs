@@ -26,8 +26,10 @@ enum Identifier {
 
 pub(super) fn call(name: &str, args: &[Value]) -> Option<Evaluated> {
     Some(match (name, args) {
-        ("semver", _) => read(args)?.map_or_else(error, |version| Ok(Value::Semver(Arc::new(version)))),
-        ("isSemver", _) => Ok(Value::Bool(read(args)?.is_ok())),
+        ("semver", _) => {
+            parse_argument(args)?.map_or_else(error, |version| Ok(Value::Semver(Arc::new(version))))
+        }
+        ("isSemver", _) => Ok(Value::Bool(parse_argument(args)?.is_ok())),
         ("major", [Value::Semver(version)]) => Ok(Value::Int(version.numbers[0].cast_signed())),
         ("minor", [Value::Semver(version)]) => Ok(Value::Int(version.numbers[1].cast_signed())),
         ("patch", [Value::Semver(version)]) => Ok(Value::Int(version.numbers[2].cast_signed())),
@@ -35,7 +37,7 @@ pub(super) fn call(name: &str, args: &[Value]) -> Option<Evaluated> {
     })
 }
 
-fn read(args: &[Value]) -> Option<Result<Semver, String>> {
+fn parse_argument(args: &[Value]) -> Option<Result<Semver, String>> {
     match args {
         [Value::String(text)] | [Value::String(text), Value::Bool(false)] => Some(Semver::parse(text)),
         [Value::String(text), Value::Bool(true)] => Some(normalized(text)),
@@ -75,10 +77,10 @@ impl Semver {
             return Err("No Major.Minor.Patch elements found".to_owned());
         };
         let (major, minor) = (version_number(major, "major")?, version_number(minor, "minor")?);
-        let (front, build) = cut(patch, '+');
-        let (patch, pre_release) = cut(front, '-');
+        let (front, build) = split_at_first(patch, '+');
+        let (patch, pre_release) = split_at_first(front, '-');
         let patch = version_number(patch, "patch")?;
-        let pre_release = pre_release.into_iter().flat_map(|part| part.split('.')).map(identifier);
+        let pre_release = pre_release.into_iter().flat_map(|part| part.split('.')).map(parse_identifier);
         let pre_release = pre_release.collect::<Result<Vec<_>, _>>()?;
         let build = build.into_iter().flat_map(|part| part.split('.')).map(|part| {
             if part.is_empty() {
@@ -121,7 +123,7 @@ impl fmt::Display for Semver {
     }
 }
 
-fn cut(text: &str, at: char) -> (&str, Option<&str>) {
+fn split_at_first(text: &str, at: char) -> (&str, Option<&str>) {
     match text.split_once(at) {
         Some((front, back)) => (front, Some(back)),
         None => (text, None),
@@ -148,7 +150,7 @@ fn parse_uint(digits: &str) -> Result<u64, String> {
     })
 }
 
-fn identifier(part: &str) -> Result<Identifier, String> {
+fn parse_identifier(part: &str) -> Result<Identifier, String> {
     if part.is_empty() {
         return Err("Prerelease is empty".to_owned());
     }

@@ -1,10 +1,10 @@
 //! The string functions of cel-go's extension library, version 2, and of the standard library. Positions count
 //! characters.
 
-use super::{Context, MAX_TEXT, formatting};
+use super::{CallContext, MAX_TEXT, formatting};
 use crate::evaluate::value::{Evaluated, Failure, Value, cost_limit_exceeded, error, no_such_overload};
 
-pub(super) fn call(name: &str, args: &[Value], context: &Context<'_>) -> Option<Evaluated> {
+pub(super) fn call(name: &str, args: &[Value], context: &CallContext<'_>) -> Option<Evaluated> {
     Some(match (name, args) {
         ("contains", [Value::String(text), Value::String(part)]) => Ok(Value::Bool(text.contains(&**part))),
         ("startsWith", [Value::String(text), Value::String(part)]) => {
@@ -77,9 +77,9 @@ fn substring(args: &[Value]) -> Evaluated {
 }
 
 /// The first position of `part` in `text`, in characters, from an offset on; -1 if it is not found.
-fn index_of(text: &str, part: &str, offset: Option<i64>, context: &Context<'_>) -> Evaluated {
+fn index_of(text: &str, part: &str, offset: Option<i64>, context: &CallContext<'_>) -> Evaluated {
     let offset = match (part.is_empty(), offset) {
-        (true, Some(offset)) => return empty_part(text, offset, context),
+        (true, Some(offset)) => return index_of_empty_text(text, offset, context),
         (true, None) => return Ok(Value::Int(0)),
         (false, offset) => offset.unwrap_or(0),
     };
@@ -90,13 +90,13 @@ fn index_of(text: &str, part: &str, offset: Option<i64>, context: &Context<'_>) 
         let at = text.get(from..)?.find(part)?;
         text.get(..from + at)
     });
-    Ok(position(found))
+    Ok(position_value(found))
 }
 
 /// The last position of `part` in `text`, in characters, at or before an offset; -1 if it is not found.
-fn last_index_of(text: &str, part: &str, offset: Option<i64>, context: &Context<'_>) -> Evaluated {
+fn last_index_of(text: &str, part: &str, offset: Option<i64>, context: &CallContext<'_>) -> Evaluated {
     let offset = match (part.is_empty(), offset) {
-        (true, Some(offset)) => return empty_part(text, offset, context),
+        (true, Some(offset)) => return index_of_empty_text(text, offset, context),
         (true, None) => return Ok(Value::Int(length(text))),
         (false, offset) => offset,
     };
@@ -117,10 +117,10 @@ fn last_index_of(text: &str, part: &str, offset: Option<i64>, context: &Context<
     // Where that is inside of a character, nothing begins at the offset itself.
     let end = (0..=end).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
     let found = text.get(..end).and_then(|head| text.get(..head.rfind(part)?));
-    Ok(position(found))
+    Ok(position_value(found))
 }
 
-fn position(before: Option<&str>) -> Value {
+fn position_value(before: Option<&str>) -> Value {
     Value::Int(before.map_or(-1, length))
 }
 
@@ -129,7 +129,7 @@ fn length(text: &str) -> i64 {
 }
 
 /// The result of searching for an empty text, which is found at every position.
-fn empty_part(text: &str, offset: i64, context: &Context<'_>) -> Evaluated {
+fn index_of_empty_text(text: &str, offset: i64, context: &CallContext<'_>) -> Evaluated {
     if !context.behaviour.empty_part_checks_range {
         return Ok(Value::Int(offset));
     }

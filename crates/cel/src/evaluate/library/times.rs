@@ -15,16 +15,16 @@ const YEARS_1_TO_9999: std::ops::RangeInclusive<i64> = -62_135_596_800..=253_402
 
 pub(super) fn call(name: &str, args: &[Value]) -> Option<Evaluated> {
     Some(match name {
-        "getFullYear" => part(args, |clock| clock.year),
-        "getMonth" => part(args, |clock| clock.month - 1),
-        "getDayOfYear" => part(args, |clock| clock.day_of_year),
-        "getDayOfMonth" => part(args, |clock| clock.day - 1),
-        "getDate" => part(args, |clock| clock.day),
-        "getDayOfWeek" => part(args, |clock| clock.day_of_week),
-        "getHours" => amount(args, 3600 * SECOND, |clock| clock.second / 3600),
-        "getMinutes" => amount(args, 60 * SECOND, |clock| clock.second / 60 % 60),
-        "getSeconds" => amount(args, SECOND, |clock| clock.second % 60),
-        "getMilliseconds" => amount(args, SECOND / 1000, |clock| clock.milliseconds),
+        "getFullYear" => time_field(args, |clock| clock.year),
+        "getMonth" => time_field(args, |clock| clock.month - 1),
+        "getDayOfYear" => time_field(args, |clock| clock.day_of_year),
+        "getDayOfMonth" => time_field(args, |clock| clock.day - 1),
+        "getDate" => time_field(args, |clock| clock.day),
+        "getDayOfWeek" => time_field(args, |clock| clock.day_of_week),
+        "getHours" => time_field_or_duration(args, 3600 * SECOND, |clock| clock.second / 3600),
+        "getMinutes" => time_field_or_duration(args, 60 * SECOND, |clock| clock.second / 60 % 60),
+        "getSeconds" => time_field_or_duration(args, SECOND, |clock| clock.second % 60),
+        "getMilliseconds" => time_field_or_duration(args, SECOND / 1000, |clock| clock.milliseconds),
         _ => return None,
     })
 }
@@ -59,7 +59,7 @@ impl Clock {
     }
 }
 
-fn part(args: &[Value], part: fn(&Clock) -> i64) -> Evaluated {
+fn time_field(args: &[Value], part: fn(&Clock) -> i64) -> Evaluated {
     let (moment, offset) = match args {
         [Value::Timestamp(moment)] => (moment, 0),
         [Value::Timestamp(moment), Value::String(zone)] => (moment, offset_of(zone)?),
@@ -69,12 +69,12 @@ fn part(args: &[Value], part: fn(&Clock) -> i64) -> Evaluated {
 }
 
 /// A field of a time, or a duration in whole units.
-fn amount(args: &[Value], unit: i128, clock: fn(&Clock) -> i64) -> Evaluated {
+fn time_field_or_duration(args: &[Value], unit: i128, clock: fn(&Clock) -> i64) -> Evaluated {
     match args {
         [Value::Duration(nanos)] => {
             Ok(Value::Int(i64::try_from(i128::from(*nanos) / unit).unwrap_or(i64::MAX)))
         }
-        _ => part(args, clock),
+        _ => time_field(args, clock),
     }
 }
 
@@ -84,11 +84,11 @@ fn offset_of(zone: &str) -> Result<i64, Failure> {
         return match zone {
             "" | "UTC" | "Local" => Ok(0),
             _ if zone.contains("..") || zone.starts_with(['/', '\\']) => error("time: invalid location name"),
-            _ if may_exist(zone) => Err(Failure::Unsupported("time zones in CEL expressions")),
+            _ if may_be_zone_name(zone) => Err(Failure::Unsupported("time zones in CEL expressions")),
             _ => error(format!("unknown time zone {zone}")),
         };
     };
-    let (hours, minutes) = (integer(hours)?, integer(minutes)?);
+    let (hours, minutes) = (parse_integer(hours)?, parse_integer(minutes)?);
     let minutes = if zone.starts_with('-') { -minutes } else { minutes };
     Ok(hours.saturating_mul(60).saturating_add(minutes).saturating_mul(60))
 }
@@ -165,7 +165,7 @@ const ZONES_WITHOUT_AREA: [&str; 45] = [
 ];
 
 /// True if the time zone database may contain a zone with this name. Its cities change, its areas do not.
-fn may_exist(zone: &str) -> bool {
+fn may_be_zone_name(zone: &str) -> bool {
     match zone.split_once('/') {
         Some((area, city)) => ZONE_AREAS.contains(&area) && !city.is_empty(),
         None => ZONES_WITHOUT_AREA.contains(&zone),
@@ -173,7 +173,7 @@ fn may_exist(zone: &str) -> bool {
 }
 
 /// Parses an integer like Go's `strconv.Atoi`.
-fn integer(text: &str) -> Result<i64, Failure> {
+fn parse_integer(text: &str) -> Result<i64, Failure> {
     use std::num::IntErrorKind;
     text.parse::<i64>().or_else(|problem| {
         let problem = match problem.kind() {
@@ -184,11 +184,11 @@ fn integer(text: &str) -> Result<i64, Failure> {
     })
 }
 
-pub(super) fn duration(nanos: Option<i64>) -> Evaluated {
+pub(super) fn duration_value(nanos: Option<i64>) -> Evaluated {
     nanos.map_or_else(|| error("duration overflow"), |nanos| Ok(Value::Duration(nanos)))
 }
 
-pub(super) fn in_range(moment: Moment) -> Evaluated {
+pub(super) fn timestamp_in_range(moment: Moment) -> Evaluated {
     if YEARS_1_TO_9999.contains(&moment.time.seconds) {
         Ok(Value::Timestamp(moment))
     } else {
@@ -200,23 +200,23 @@ fn nanos_since_1970(moment: Moment) -> i128 {
     i128::from(moment.time.seconds) * SECOND + i128::from(moment.time.nanos)
 }
 
-pub(super) fn shifted(moment: Moment, nanos: i128) -> Evaluated {
+pub(super) fn shifted_timestamp(moment: Moment, nanos: i128) -> Evaluated {
     let sum = nanos_since_1970(moment) + nanos;
     let (Ok(seconds), Ok(nanos)) =
         (i64::try_from(sum.div_euclid(SECOND)), u32::try_from(sum.rem_euclid(SECOND)))
     else {
         return error("timestamp overflow");
     };
-    in_range(Moment { time: Timestamp { seconds, nanos }, ..moment })
+    timestamp_in_range(Moment { time: Timestamp { seconds, nanos }, ..moment })
 }
 
-pub(super) fn between(left: Moment, right: Moment) -> Evaluated {
+pub(super) fn duration_between(left: Moment, right: Moment) -> Evaluated {
     let nanos = nanos_since_1970(left) - nanos_since_1970(right);
     i64::try_from(nanos).map_or_else(|_| error("integer overflow"), |nanos| Ok(Value::Duration(nanos)))
 }
 
 /// Formats a time like Go's `RFC3339Nano`, with its original time zone offset.
-pub(super) fn text(moment: Moment) -> String {
+pub(super) fn rfc3339_text(moment: Moment) -> String {
     let seconds = moment.time.seconds.saturating_add(moment.offset);
     let mut text = gotime::rfc3339(Timestamp { seconds, nanos: 0 });
     text.pop();

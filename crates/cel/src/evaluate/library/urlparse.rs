@@ -124,7 +124,7 @@ fn parse_host(host: &str) -> Result<String, String> {
             Some((address, zone)) => unescape(address, Part::Host)? + &unescape(zone, Part::Zone)?,
             None => unescape(literal, Part::Host)?,
         };
-        return match netparse::address(&literal) {
+        return match netparse::parse_address(&literal) {
             Err(problem) => Err(format!("invalid host: {problem}")),
             Ok((address, _)) if address.is_ipv4() => Err("invalid IP-literal".to_owned()),
             Ok(_) => Ok(format!("[{literal}]{port}")),

@@ -66,16 +66,16 @@ pub fn parse_kept<'a>(source: &'a str, keep: &Keep, most: usize) -> Result<Doc<'
 
 /// A JSON object, such as a list or a watch event, of which one member (the content) is read apart from the others.
 #[derive(Debug)]
-pub struct Envelope<'a> {
+pub struct ObjectWithDeferredMember<'a> {
     source: &'a str,
     rest: Doc<'a>,
     /// Byte offset at which the deferred member's value begins; `None` if there is no such member.
     member: Option<usize>,
 }
 
-impl<'a> Envelope<'a> {
+impl<'a> ObjectWithDeferredMember<'a> {
     /// Reads all members of the object in `source` except `member`, whose value is skipped and can be read later.
-    pub fn open(source: &'a str, member: &str) -> Result<Envelope<'a>, SyntaxError> {
+    pub fn open(source: &'a str, member: &str) -> Result<ObjectWithDeferredMember<'a>, SyntaxError> {
         let mut reader = Reader::of(source);
         let mut out = Builder::with_capacity(source, Syntax::Json, 64);
         let mut found = None;
@@ -96,7 +96,7 @@ impl<'a> Envelope<'a> {
         read.map_err(|fault| *fault)?;
         reader.skip_space();
         match reader.peek() {
-            None => Ok(Envelope { source, rest: out.finish(), member: found }),
+            None => Ok(ObjectWithDeferredMember { source, rest: out.finish(), member: found }),
             Some(_) => Err(*reader.unexpected("after top-level value")),
         }
     }
@@ -123,8 +123,8 @@ impl<'a> Envelope<'a> {
         reader.read_part(keep, most)
     }
 
-    /// Reads the items of the deferred member one by one, as [`Envelope::value`] reads the member; none if it is not a
-    /// list.
+    /// Reads the items of the deferred member one by one, as [`ObjectWithDeferredMember::value`] reads the member;
+    /// none if it is not a list.
     pub fn items<'k>(&self, keep: &'k Keep, most: usize) -> KeptParts<'a, 'k> {
         let mut reader = Reader::of(self.source);
         reader.at = match self.member {
@@ -330,7 +330,7 @@ impl<'a> Reader<'a> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Envelope, Keep, KeptPart};
+    use super::{Keep, KeptPart, ObjectWithDeferredMember};
 
     const KEEP: Keep = Keep::Fields(&[
         ("metadata", Keep::AllBut(&[("managedFields", Keep::Nothing), ("labels", Keep::Nothing)])),
@@ -351,7 +351,7 @@ mod tests {
         let text = format!(
             r#"{{"kind":"L","items":[{object},{{"metadata":{{}}}} , 5],"metadata":{{"continue":"c"}}}}"#
         );
-        let list = Envelope::open(&text, "items").unwrap();
+        let list = ObjectWithDeferredMember::open(&text, "items").unwrap();
         assert!(list.member_can_be_list());
         assert_eq!(list.rest().to_json(), r#"{"kind":"L","metadata":{"continue":"c"}}"#);
         let items: Vec<_> = list.items(&KEEP, 100).map(|item| json(&item.unwrap())).collect();
@@ -359,7 +359,7 @@ mod tests {
         let expected = [first, r#"{"metadata":{}}"#, "5"].map(|text| (text.to_owned(), true));
         assert_eq!(items, expected);
         let text = format!(r#"{{"type":"ADDED","object":{object}}}"#);
-        let event = Envelope::open(&text, "object").unwrap();
+        let event = ObjectWithDeferredMember::open(&text, "object").unwrap();
         assert_eq!(json(&event.value(&KEEP, 100).unwrap()), (first.to_owned(), true));
         assert_eq!(event.rest().to_json(), r#"{"type":"ADDED"}"#);
     }
@@ -370,7 +370,7 @@ mod tests {
             let text = format!(
                 r#"{{"items":[{{"metadata":{{"name":"x","namespace":"n","uid":"u"}},"spec":{{"all":{many}}}}},{{"metadata":{{"name":"y"}}}}]}}"#
             );
-            let list = Envelope::open(&text, "items").unwrap();
+            let list = ObjectWithDeferredMember::open(&text, "items").unwrap();
             let items: Vec<_> = list.items(&KEEP, 14).map(|item| json(&item.unwrap())).collect();
             let expected = [
                 (r#"{"metadata":{"name":"x","namespace":"n"}}"#.to_owned(), false),
@@ -385,14 +385,14 @@ mod tests {
         for text in
             ["", "{", r#"{"items":[{"a":1]}"#, r#"{"items":[}"#, r#"{"a":1} x"#, r#"{"items" 1}"#, "{]"]
         {
-            let items =
-                Envelope::open(text, "items").map(|list| list.items(&KEEP, 9).any(|item| item.is_err()));
+            let items = ObjectWithDeferredMember::open(text, "items")
+                .map(|list| list.items(&KEEP, 9).any(|item| item.is_err()));
             assert!(items.is_err() || items == Ok(true), "{text}: {items:?}");
         }
         for (text, has_list) in
             [(r#"{"items":null}"#, true), ("{}", true), (r#"{"items":{}}"#, false), ("[]", true)]
         {
-            let list = Envelope::open(text, "items").unwrap();
+            let list = ObjectWithDeferredMember::open(text, "items").unwrap();
             assert_eq!((list.items(&KEEP, 9).count(), list.member_can_be_list()), (0, has_list), "{text}");
         }
     }

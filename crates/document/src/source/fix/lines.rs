@@ -26,7 +26,7 @@ impl Editor<'_> {
     }
 
     /// The number of bytes before a key of a block mapping in its line; `None` if they are not all blanks and dashes.
-    pub(super) fn column(&self, key: Value<'_>) -> Option<usize> {
+    pub(super) fn key_column(&self, key: Value<'_>) -> Option<usize> {
         let at = Self::bytes(key).start;
         let before = self.text(self.line_start(at)..at);
         before.bytes().all(|byte| matches!(byte, b' ' | b'-')).then_some(before.len())

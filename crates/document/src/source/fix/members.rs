@@ -51,7 +51,7 @@ impl<'d> Editor<'d> {
             return self.insert_flow(object, &member);
         }
         let (first, of_first) = object.members().next()?;
-        let column = self.column(first)?;
+        let column = self.key_column(first)?;
         let end = self.line_end(self.member_end(first, of_first)?);
         let line_break = self.line_break(end);
         Some(vec![(end..end, format!("{line_break}{}{member}", " ".repeat(column)))])
@@ -76,7 +76,7 @@ impl<'d> Editor<'d> {
         }
         let (first, _) = object.members().next()?;
         let (last, of_last) = object.members().last()?;
-        let (old_column, column) = (self.column(key)?, self.column(first)?);
+        let (old_column, column) = (self.key_column(key)?, self.key_column(first)?);
         let end = self.line_end(self.member_end(last, of_last)?);
         if !self.begins_line(part.start) {
             return None;

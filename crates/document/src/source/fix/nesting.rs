@@ -32,7 +32,7 @@ impl<'d> Editor<'d> {
         if self.is_flow(object) {
             return Some(self.enclose(part, &format!("{name}: {{"), "}"));
         }
-        let column = self.column(*first_key)?;
+        let column = self.key_column(*first_key)?;
         let line_break = self.line_break(part.start);
         let mut out =
             vec![(part.start..part.start, format!("{name}:{line_break}{}", " ".repeat(column + 2)))];
@@ -57,7 +57,7 @@ impl<'d> Editor<'d> {
             }
             return Some(vec![(start..inner, String::new()), (end..Self::bytes(object).end, String::new())]);
         }
-        let by = self.column(first)?.checked_sub(self.column(key)?)?;
+        let by = self.key_column(first)?.checked_sub(self.key_column(key)?)?;
         let between = self.text(Self::bytes(key).end..inner);
         if !between.contains('#') {
             let mut out = vec![(start..inner, String::new())];
@@ -91,7 +91,7 @@ impl<'d> Editor<'d> {
             let open = format!("{{{name}: ");
             return Some(vec![(bytes.start..bytes.start, open), (bytes.end..bytes.end, "}".to_owned())]);
         }
-        let column = self.column(target.key?)? + 2;
+        let column = self.key_column(target.key?)? + 2;
         let line_break = self.line_break(bytes.start);
         let before = self.text(0..bytes.start).trim_end_matches(' ').len();
         Some(vec![(before..bytes.start, format!("{line_break}{}{name}: ", " ".repeat(column)))])
