@@ -201,14 +201,14 @@ impl Arguments {
     #[cfg(feature = "serve")]
     fn check_certificates(&self, bundle: Option<&[u8]>, here: &Destination) -> Result<(), Failure> {
         use super::clock;
-        use crate::server::{check_ca_bundle, check_server_certificate};
+        use crate::server::{check_ca_bundle, check_server_cert};
         let Some(bundle) = bundle else { return Ok(()) };
         check_ca_bundle(bundle, clock::unix())
             .map_err(|error| Failure::Input(format!("invalid CA bundle: {error:#}")))?;
         let Some(directory) = &self.cert_dir else { return Ok(()) };
         let (chain, key) = (read_pem(&directory.join("tls.crt"))?, read_pem(&directory.join("tls.key"))?);
         let name = here.server_name();
-        check_server_certificate(&chain, &key, bundle, &name, clock::unix()).map_err(|error| {
+        check_server_cert(&chain, &key, bundle, &name, clock::unix()).map_err(|error| {
             let shown = directory.display().to_string();
             let (shown, word) = (tollgate_formats::sanitize::line(&shown).into_owned(), shell_word(&shown));
             Failure::Input(format!(

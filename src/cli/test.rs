@@ -56,7 +56,7 @@ struct CaseResult {
 impl Arguments {
     pub(super) fn run(&self, console: &mut Console) -> Result<Tally, Failure> {
         let found = files::collect(&self.paths);
-        if let Some(note) = found.note() {
+        if let Some(note) = files::outside_links_note(&found.outside) {
             console.note(&note);
         }
         if let Some(error) = found.errors.first() {

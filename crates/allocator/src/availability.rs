@@ -3,7 +3,7 @@
 //! Taints, selectors and existing allocations are not considered here: a request can tolerate a taint, and the claims
 //! show which devices are held. A device is available if the allocator could allocate it on at least one node.
 
-use crate::inventory::{Device, DeviceKey, Inventory, Slice};
+use crate::inventory::{Device, Inventory, Slice};
 use crate::node::{Node, NodeSelection};
 use crate::pools::{Counters, PoolState};
 use crate::usage::Usage;
@@ -110,7 +110,7 @@ impl<'d> Inventory<'d> {
 
     /// The node selections of a slice and of those devices that have their own.
     fn node_selections<'s>(&'s self, slice: &'s Slice<'d>) -> impl Iterator<Item = NodeSelection<'d>> + 's {
-        let devices = if slice.has_node_selection_per_device() { slice.devices.clone() } else { 0..0 };
+        let devices = if slice.has_nodes_per_device() { slice.devices.clone() } else { 0..0 };
         let devices = self.devices.get(devices).into_iter().flatten().map(|device| device.nodes);
         std::iter::once(slice.nodes).chain(devices)
     }
@@ -139,7 +139,7 @@ impl<'d> Inventory<'d> {
     ) {
         let reaches = |selection: NodeSelection<'_>| checked_node.matches_selection(selection);
         let reaching: Vec<(usize, &Slice<'d>)> =
-            slices.iter().copied().filter(|(_, slice)| self.is_slice_considered(slice, &reaches)).collect();
+            slices.iter().copied().filter(|(_, slice)| self.is_relevant(slice, &reaches)).collect();
         let mut newest = Vec::new();
         for (index, slice) in &reaching {
             self.add_if_newest_generation(&mut newest, *index, slice.generation);
@@ -157,7 +157,7 @@ impl<'d> Inventory<'d> {
                 for index in pool.devices {
                     let Some(device) = self.devices.get(index) else { continue };
                     let owns_selection =
-                        self.slices.get(device.slice).is_some_and(Slice::has_node_selection_per_device);
+                        self.slices.get(device.slice).is_some_and(Slice::has_nodes_per_device);
                     if !owns_selection || reaches(device.nodes) {
                         let obstacle = self.obstacle_in_usable_pool(index, device, &left, usage);
                         record_obstacle(found, index..index + 1, obstacle);
@@ -190,13 +190,9 @@ impl<'d> Inventory<'d> {
             return Some(Obstacle::FeatureOff("DRAPartitionableDevices"));
         }
         let is_share = device.is_shareable && features.consumable_capacity;
-        let holds_counters = is_share && self.shares_hold_counters(device.key, usage);
+        let bare_share_counts = self.semantics.bare_share_holds_counters;
+        let holds_counters = is_share && usage.has_shares_holding_counters(device.key, bare_share_counts);
         (!holds_counters && !left.suffice_for(index)).then_some(Obstacle::CountersUsedUp)
-    }
-
-    /// True if shares of the device are allocated, so that another share consumes no counters of the pool.
-    fn shares_hold_counters(&self, device: DeviceKey, usage: &Usage<'d>) -> bool {
-        usage.has_shares_holding_counters(device, self.semantics.bare_share_holds_counters)
     }
 }
 

@@ -70,7 +70,7 @@ pub(crate) struct RequestAlternative<'d> {
     /// Name of the alternative, if the request has alternatives.
     pub(crate) alternative: Option<&'d str>,
     pub(crate) class_name: &'d str,
-    class: Class<'d>,
+    pub(crate) class: Class<'d>,
     body: RequestBody<'d>,
     pub(crate) mode: AllocationMode,
     pub(crate) admin_access: bool,
@@ -187,11 +187,6 @@ impl<'d> RequestAlternative<'d> {
     /// Name of the alternative if there is one, otherwise of the request.
     pub(crate) fn name(&self) -> &'d str {
         self.alternative.unwrap_or(self.request)
-    }
-
-    /// The selectors of the DeviceClass of a request, which a device must match as well as those of the request.
-    pub(crate) fn class_selectors(&self) -> List<'d, Selector<'d>> {
-        self.class.spec().selectors()
     }
 
     /// The selectors of the request itself.

@@ -12,7 +12,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 use tollgate_api::profile::Semantics;
 use tollgate_api::profile::Version;
-use tollgate_api::view::{self, DeviceBody, SliceSpec, Taint, TaintRule, TaintSelector};
+use tollgate_api::view::{self, DeviceBody, Taint, TaintRule, TaintSelector};
 use tollgate_formats::quantity::Quantity;
 
 /// Identifies a device by driver, pool and name, as allocation results do. Two slices for different nodes can
@@ -175,7 +175,8 @@ impl<'d> Inventory<'d> {
             .iter()
             .map(|set| CounterSet { name: set.name(), counters: counter_amounts(set.counters()) })
             .collect();
-        let nodes = slice_node_selection(spec, version);
+        let nodes =
+            NodeSelection::new(spec.node_name_in(version), spec.all_nodes_in(version), spec.node_selector());
         match nodes {
             NodeSelection::Name(_) if self.reaches_every_node(&counters) => self.shared.push(index),
             NodeSelection::Name(name) => self.by_node.entry(name).or_default().push(index),
@@ -249,7 +250,7 @@ impl<'d> Inventory<'d> {
 
 impl Slice<'_> {
     /// True if each device of the slice has its own node selection.
-    pub(crate) fn has_node_selection_per_device(&self) -> bool {
+    pub(crate) fn has_nodes_per_device(&self) -> bool {
         self.per_device == Some(true)
     }
 }
@@ -277,10 +278,6 @@ impl<'d> Device<'d> {
             binds_to_node: body.0.get("bindsToNode").bool() == Some(true),
         }
     }
-}
-
-fn slice_node_selection(spec: SliceSpec<'_>, version: Version) -> NodeSelection<'_> {
-    NodeSelection::new(spec.node_name_in(version), spec.all_nodes_in(version), spec.node_selector())
 }
 
 fn counter_amounts<'d>(counters: view::Map<'d, view::Counter<'d>>) -> Vec<(&'d str, i128)> {

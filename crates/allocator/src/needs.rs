@@ -166,7 +166,7 @@ impl<'a, 'd, S: Selectors + ?Sized> PodSearch<'a, 'd, S> {
         of_class: bool,
     ) -> Result<bool, Stopped> {
         let selectors = if of_class {
-            claim_request.details.class_selectors()
+            claim_request.details.class.spec().selectors()
         } else {
             claim_request.details.selectors()
         };

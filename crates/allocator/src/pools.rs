@@ -87,9 +87,7 @@ impl<'d> Inventory<'d> {
         let named = self.by_node.get(node.name).map_or(&[][..], Vec::as_slice);
         for &index in named.iter().chain(&self.shared) {
             let reaches = |selection: NodeSelection<'_>| selection.reaches(node);
-            let Some(slice) =
-                self.slices.get(index).filter(|slice| self.is_slice_considered(slice, &reaches))
-            else {
+            let Some(slice) = self.slices.get(index).filter(|slice| self.is_relevant(slice, &reaches)) else {
                 continue;
             };
             let at = *current.entry(slice.pool).or_insert_with(|| {
@@ -103,15 +101,11 @@ impl<'d> Inventory<'d> {
         let mut pools: Vec<UnsortedPool> =
             found.iter().filter_map(|slices| self.build_pool(slices)).collect();
         pools.sort_by(|one, other| one.sort_key(self).cmp(&other.sort_key(self)));
-        self.into_node_pools(node, pools)
+        self.merge_into_node_pools(node, pools)
     }
 
     /// True if the slice is considered on the nodes for which `reaches` returns true.
-    pub(crate) fn is_slice_considered(
-        &self,
-        slice: &Slice<'_>,
-        reaches: &dyn Fn(NodeSelection<'_>) -> bool,
-    ) -> bool {
+    pub(crate) fn is_relevant(&self, slice: &Slice<'_>, reaches: &dyn Fn(NodeSelection<'_>) -> bool) -> bool {
         if self.needs_partitionable_devices(slice) {
             return false;
         }
@@ -119,7 +113,7 @@ impl<'d> Inventory<'d> {
         !self.is_ignored(slice)
             && (has_counters_for_all
                 || reaches(slice.nodes)
-                || slice.has_node_selection_per_device() && {
+                || slice.has_nodes_per_device() && {
                     let mut devices = self.devices.get(slice.devices.clone()).into_iter().flatten();
                     devices.any(|device| reaches(device.nodes))
                 })
@@ -269,7 +263,7 @@ impl<'d> Inventory<'d> {
     }
 
     /// Lists the devices of all pools one after another, and marks those that the node cannot use.
-    fn into_node_pools(&self, node: Node<'d>, gathered: Vec<UnsortedPool>) -> NodePools<'d> {
+    fn merge_into_node_pools(&self, node: Node<'d>, gathered: Vec<UnsortedPool>) -> NodePools<'d> {
         let mut node_devices = Vec::new();
         let mut pools = Vec::with_capacity(gathered.len());
         for UnsortedPool { pool, state, devices, counters, .. } in gathered {
@@ -278,7 +272,7 @@ impl<'d> Inventory<'d> {
             for device in devices {
                 let owns_selection = |index: usize| {
                     let device = self.devices.get(index)?;
-                    self.slices.get(device.slice)?.has_node_selection_per_device().then_some(device.nodes)
+                    self.slices.get(device.slice)?.has_nodes_per_device().then_some(device.nodes)
                 };
                 let is_reachable = owns_selection(device).is_none_or(|nodes| nodes.reaches(node));
                 node_devices.push(NodeDevice { device, pool: pools.len(), is_reachable });

@@ -44,7 +44,7 @@ impl<'i, 'd> PublishedDevice<'i, 'd> {
 
     /// True if the slice sets `perDeviceNodeSelection`, so that devices have their own node selection.
     pub fn has_own_nodes(self) -> bool {
-        self.slice.has_node_selection_per_device()
+        self.slice.has_nodes_per_device()
     }
 
     /// The nodes that can use the device, according to its own node selection or that of the slice.

@@ -52,9 +52,8 @@ impl<'a, 'd, S: Selectors + ?Sized> PodSearch<'a, 'd, S> {
         let (mut fields, mut labels) = (Vec::new(), Vec::new());
         for (_, device) in taken.iter().filter_map(|taken| self.device_at(taken.node_device)) {
             let slice = self.allocator.inventory.slices.get(device.slice);
-            let nodes = slice
-                .filter(|slice| !slice.has_node_selection_per_device())
-                .map_or(device.nodes, |slice| slice.nodes);
+            let nodes =
+                slice.filter(|slice| !slice.has_nodes_per_device()).map_or(device.nodes, |slice| slice.nodes);
             if device.binds_to_node || matches!(nodes, NodeSelection::Name(_)) {
                 return AvailableOn::Node(self.pools.node.name);
             }

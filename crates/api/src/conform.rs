@@ -256,12 +256,8 @@ impl SchemaWalk {
         }
         if !again {
             let schema = self.schema;
-            let words = || {
-                (
-                    suggest::hint_for_unknown_field(ty, key, schema, at),
-                    mend::fix_for_unknown_field(unknown, schema),
-                )
-            };
+            let words =
+                || (suggest::hint_for_field(ty, key, schema, at), mend::fix_for_field(unknown, schema));
             self.report_strict(&at.field(key), DecodeErrorKind::UnknownField, words);
         }
     }
@@ -270,7 +266,7 @@ impl SchemaWalk {
     #[cold]
     fn report_duplicate(&mut self, at: &Path<'_>, object: Value<'_>, key: &str, parent: &Path<'_>) {
         self.report_strict(at, DecodeErrorKind::DuplicateKey, || {
-            let fix = mend::fix_for_duplicate_key(object, key, parent);
+            let fix = mend::fix_for_duplicate(object, key, parent);
             let help = match fix {
                 Some(_) => "remove one of the two keys; their values are the same",
                 None => "the API server uses the last one; remove or rename the other key",

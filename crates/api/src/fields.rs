@@ -106,13 +106,13 @@ macro_rules! p {
     };
 }
 /// A struct of the API's own package whose fields are all listed.
-const fn api_struct(name: &'static str, fields: &'static [Field]) -> StructTy {
+const fn api(name: &'static str, fields: &'static [Field]) -> StructTy {
     assert!(fields.len() <= 64, "decoding marks the fields it has visited in 64 bits");
     StructTy { name, package: GoPackage::Api, fields, unlisted: Unlisted::Dropped }
 }
 /// A struct of `meta/v1` or `core/v1` whose fields are all listed.
 const fn meta_struct(name: &'static str, fields: &'static [Field]) -> StructTy {
-    StructTy { package: GoPackage::Meta, ..api_struct(name, fields) }
+    StructTy { package: GoPackage::Meta, ..api(name, fields) }
 }
 /// A struct of `meta/v1` or `core/v1` of which only some fields are listed. Other fields are ignored.
 const fn partial_struct(name: &'static str, fields: &'static [Field]) -> StructTy {

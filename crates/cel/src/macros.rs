@@ -41,7 +41,7 @@ pub(super) fn expand(
     let builder = &mut Builder { cx, at };
     match (function, target, args) {
         ("has", None, [argument]) => Some(builder.expand_has(*argument)),
-        ("bind", Some(target), [name, init, result]) if builder.is_ident(target, "cel") => {
+        ("bind", Some(target), [name, init, result]) if matches!(builder.cx.tree.kind(target), ExprKind::Ident(name) if name == "cel") => {
             Some(builder.expand_bind(*name, *init, *result))
         }
         ("all" | "exists" | "exists_one", Some(range), [variable, predicate]) => {
@@ -145,10 +145,6 @@ impl Builder<'_, '_> {
     /// double it.
     fn copy(&mut self, id: NodeId) -> NodeId {
         if self.cx.tree.len() < MAX_COPIED { self.cx.tree.copy(id) } else { id }
-    }
-
-    fn is_ident(&self, id: NodeId, expected: &str) -> bool {
-        matches!(self.cx.tree.kind(id), ExprKind::Ident(name) if name == expected)
     }
 
     /// Reports a macro that is used incorrectly, and returns the node that represents it.

@@ -86,7 +86,7 @@ impl std::fmt::Display for ApiError {
 impl std::error::Error for ApiError {}
 
 /// Largest response that is read line by line; the metrics of an API server have a few MiB.
-const MAX_LINED_RESPONSE_BYTES: usize = 64 << 20;
+const MAX_LINES: usize = 64 << 20;
 /// Maximum length in bytes of a line of `/metrics`.
 const MAX_METRIC_LINE_BYTES: usize = 1 << 20;
 
@@ -132,8 +132,7 @@ pub(super) struct ApiClient {
     plugin: Option<ExecPlugin>,
     timing: Timing,
     pub(super) endpoint: Endpoint,
-    /// Held while a page or a long line is in memory, so that there is one at a time, however many resources are
-    /// watched.
+    /// Held while a page or a long line is in memory, so that there is one at a time, whoever watches.
     large: Arc<Semaphore>,
 }
 
@@ -209,7 +208,7 @@ impl ApiClient {
         accept: &str,
         limit: usize,
     ) -> Result<Response<String>, ApiError> {
-        self.send_and_read_any_status(build_request(Method::GET, path, accept, None)?, limit).await
+        self.send_and_read_any(build_request(Method::GET, path, accept, None)?, limit).await
     }
 
     /// Gets a page of a list; an error if it has more than `limit` bytes.
@@ -237,18 +236,16 @@ impl ApiClient {
         object: Option<String>,
     ) -> Result<Response<String>, ApiError> {
         let content = object.map(|object| (FULL_OBJECTS, object));
-        self.send_and_read_any_status(build_request(method, path, FULL_OBJECTS, content)?, MAX_RESPONSE_BYTES)
-            .await
+        self.send_and_read_any(build_request(method, path, FULL_OBJECTS, content)?, MAX_RESPONSE_BYTES).await
     }
 
     /// Adds the `Authorization` header to a request, if there is a token file or an exec plugin.
     async fn add_token(&self, mut request: Request<Body>) -> Result<Request<Body>, ApiError> {
         let header = match (&self.token, &self.plugin) {
-            (Some(token), _) => Some(token.authorization_header()),
-            (None, Some(plugin)) => plugin
-                .authorization_header()
-                .await
-                .map_err(|error| ApiError::Unexpected(format!("{error:#}")))?,
+            (Some(token), _) => Some(token.auth_header()),
+            (None, Some(plugin)) => {
+                plugin.auth_header().await.map_err(|error| ApiError::Unexpected(format!("{error:#}")))?
+            }
             (None, None) => None,
         };
         if let Some(header) = header {
@@ -257,8 +254,7 @@ impl ApiClient {
         Ok(request)
     }
 
-    /// Sends a request with its credentials. After a 401 the exec plugin is told to issue new ones for the next
-    /// request.
+    /// Sends a request with its credentials. After a 401, the exec plugin issues new ones for the next request.
     async fn send_authorized(&self, request: Request<Body>) -> Result<Response<Body>, ApiError> {
         let response = self.client.send(self.add_token(request).await?).await;
         let response = response.map_err(|error| ApiError::Unreachable(error_chain(&error)))?;
@@ -269,7 +265,7 @@ impl ApiClient {
     }
 
     /// Sends a request and reads up to `limit` bytes of the body; returns the response even if its status is an error.
-    async fn send_and_read_any_status(
+    async fn send_and_read_any(
         &self,
         request: Request<Body>,
         limit: usize,
@@ -293,28 +289,17 @@ impl ApiClient {
     }
 
     /// Sends a server-side apply, which takes over fields that other managers own; returns the stored object.
-    pub(super) async fn server_side_apply(
-        &self,
-        path: &str,
-        manager: &str,
-        object: String,
-    ) -> Result<String, ApiError> {
+    pub(super) async fn apply(&self, path: &str, manager: &str, object: String) -> Result<String, ApiError> {
         let path = format!("{path}?fieldManager={manager}&force=true");
         self.patch(&path, "application/apply-patch+yaml", object).await
     }
 
     /// Sends a JSON merge patch; returns the stored object.
-    pub(super) async fn merge_patch(
-        &self,
-        path: &str,
-        manager: &str,
-        patch: String,
-    ) -> Result<String, ApiError> {
+    pub(super) async fn merge(&self, path: &str, manager: &str, patch: String) -> Result<String, ApiError> {
         let path = format!("{path}?fieldManager={manager}");
         self.patch(&path, "application/merge-patch+json", patch).await
     }
 
-    /// Sends a patch of this media type; returns the stored object.
     async fn patch(&self, path: &str, media_type: &'static str, patch: String) -> Result<String, ApiError> {
         let request = build_request(Method::PATCH, path, FULL_OBJECTS, Some((media_type, patch)))?;
         self.send_and_read(request, MAX_RESPONSE_BYTES).await
@@ -340,10 +325,8 @@ impl ApiClient {
                 let frame = frame.map_err(|error| ApiError::Unreachable(error_chain(&error)))?;
                 let Ok(bytes) = frame.into_data() else { continue };
                 size = size.saturating_add(bytes.len());
-                if size > MAX_LINED_RESPONSE_BYTES {
-                    return Err(ApiError::Unreachable(format!(
-                        "{path} has more than {MAX_LINED_RESPONSE_BYTES} bytes"
-                    )));
+                if size > MAX_LINES {
+                    return Err(ApiError::Unreachable(format!("{path} has more than {MAX_LINES} bytes")));
                 }
                 rest.extend_from_slice(&bytes);
                 if let Some(end) = rest.iter().rposition(|byte| *byte == b'\n') {
@@ -367,7 +350,7 @@ impl ApiClient {
 
     /// Sends a request and reads up to `limit` bytes of the body; an error status is an error.
     async fn send_and_read(&self, request: Request<Body>, limit: usize) -> Result<String, ApiError> {
-        let response = self.send_and_read_any_status(request, limit).await?;
+        let response = self.send_and_read_any(request, limit).await?;
         let (code, text) = (response.status(), response.into_body());
         if code.is_success() { Ok(text) } else { Err(status_error(code.as_u16(), &text)) }
     }
@@ -460,8 +443,7 @@ pub(super) fn append_without_doubling(read: &mut Vec<u8>, bytes: &[u8]) {
     read.extend_from_slice(bytes);
 }
 
-/// Decodes UTF-8; each invalid byte becomes U+FFFD, as in Go. One claim with invalid bytes in its opaque parameters
-/// must not make a whole list unreadable.
+/// Decodes UTF-8 as Go does: invalid bytes, such as in the opaque parameters of one claim, become U+FFFD.
 pub(super) fn decode_lossy(bytes: Vec<u8>) -> String {
     String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
 }

@@ -59,7 +59,7 @@ impl ExecPlugin {
     }
 
     /// Returns the header `Bearer …`. Runs the plugin again if the token has expired or was refused.
-    pub(super) async fn authorization_header(&self) -> anyhow::Result<Option<HeaderValue>> {
+    pub(super) async fn auth_header(&self) -> anyhow::Result<Option<HeaderValue>> {
         let mut last = self.last.lock().await;
         let has_expired = last.expires.is_some_and(|expires| unix_seconds() > expires);
         if has_expired || (last.is_refused && last.at.elapsed() >= MIN_RERUN_INTERVAL) {

@@ -62,7 +62,7 @@ impl Cluster {
     /// Changes the status of a policy by a JSON merge patch. Must not be called on the cluster's thread.
     pub fn patch_policy_status(&self, kind: &ListedKind, name: &str, patch: String) -> Result<(), ApiError> {
         let path = format!("{}/{}/status", kind.path(POLICY_VERSION, None), percent_encode(name));
-        self.wait_for(|client| async move { client.merge_patch(&path, FIELD_MANAGER, patch).await.map(drop) })
+        self.wait_for(|client| async move { client.merge(&path, FIELD_MANAGER, patch).await.map(drop) })
     }
 }
 

@@ -75,7 +75,7 @@ impl std::fmt::Debug for Registration {
 impl Cluster {
     /// Registers a webhook configuration and keeps it registered.
     pub fn register(&self, registration: Registration) -> anyhow::Result<Arc<SharedStatus>> {
-        let target = ConfigurationRef::from_manifest(&(registration.desired)("")?)?;
+        let target = ConfigRef::from_manifest(&(registration.desired)("")?)?;
         let status = Arc::new(SharedStatus::default());
         status.update(|state| "waiting until the server is ready".clone_into(&mut state.message));
         let mut timing = self.timing;
@@ -98,21 +98,21 @@ impl Cluster {
 }
 
 /// Resource and name of the webhook configuration that is registered.
-struct ConfigurationRef {
+struct ConfigRef {
     resource: &'static str,
     name: String,
 }
 
-impl ConfigurationRef {
+impl ConfigRef {
     /// The target that a manifest (JSON) names; an error if it is not a webhook configuration.
-    fn from_manifest(manifest: &str) -> anyhow::Result<ConfigurationRef> {
+    fn from_manifest(manifest: &str) -> anyhow::Result<ConfigRef> {
         let manifest = doc::parse(manifest).map_err(|error| anyhow::anyhow!(error.detail))?;
         let resource = match manifest.root().get("kind").str() {
             "ValidatingWebhookConfiguration" => "validatingwebhookconfigurations",
             "MutatingWebhookConfiguration" => "mutatingwebhookconfigurations",
             other => anyhow::bail!("{other} is not a webhook configuration"),
         };
-        Ok(ConfigurationRef { resource, name: manifest.root().get("metadata").get("name").str().to_owned() })
+        Ok(ConfigRef { resource, name: manifest.root().get("metadata").get("name").str().to_owned() })
     }
 
     fn path(&self) -> String {
@@ -127,7 +127,7 @@ impl ConfigurationRef {
 }
 
 /// Why a reconciliation ended without an error.
-enum ReconcileOutcome {
+enum Reconciled {
     /// The stored configuration must be read again.
     Recheck,
     /// The desired configuration changed; reconcile without a delay.
@@ -176,7 +176,7 @@ struct Registrar {
     client: ApiClient,
     timing: Timing,
     registration: Registration,
-    target: ConfigurationRef,
+    target: ConfigRef,
     status: Arc<SharedStatus>,
     applied: Option<LastApplied>,
     /// True after the delay before the configuration is created.
@@ -193,8 +193,8 @@ impl Registrar {
         loop {
             let began = Instant::now();
             match self.reconcile().await {
-                Ok(ReconcileOutcome::DesiredChanged) => continue,
-                Ok(ReconcileOutcome::Drifted(rival)) => {
+                Ok(Reconciled::DesiredChanged) => continue,
+                Ok(Reconciled::Drifted(rival)) => {
                     let delay = reverts.next_delay(Instant::now(), rival.is_some());
                     if let Some(rival) = rival.filter(|_| !delay.is_zero()) {
                         self.report_rival(&rival, delay);
@@ -203,9 +203,9 @@ impl Registrar {
                     _ = until_changed(&mut self.registration.revision, sleep(delay)).await;
                     continue;
                 }
-                Ok(ReconcileOutcome::Recheck) => {}
-                Ok(ReconcileOutcome::OwnerMissing(is_stored)) => self.report_missing_owner(is_stored),
-                Ok(ReconcileOutcome::Deleted) => return self.report_deleted(),
+                Ok(Reconciled::Recheck) => {}
+                Ok(Reconciled::OwnerMissing(is_stored)) => self.report_missing_owner(is_stored),
+                Ok(Reconciled::Deleted) => return self.report_deleted(),
                 Err(error) => self.report_error(&error),
             }
             // A watch that ends at once must not cause a busy loop.
@@ -219,7 +219,7 @@ impl Registrar {
     }
 
     /// Compares, writes if necessary, watches, and returns when there is a reason to compare again.
-    async fn reconcile(&mut self) -> Result<ReconcileOutcome, ApiError> {
+    async fn reconcile(&mut self) -> Result<Reconciled, ApiError> {
         let revision = *self.registration.revision.borrow_and_update();
         let owner = self.fetch_owner().await?;
         let text = self.client.get(&self.target.list_path(), FULL_OBJECTS).await?;
@@ -227,12 +227,12 @@ impl Registrar {
         let version = list.root().get("metadata").get("resourceVersion").str();
         let stored = list.root().get("items").at(0);
         if self.registration.owner.is_some() && owner.is_none() {
-            return Ok(ReconcileOutcome::OwnerMissing(stored.exists()));
+            return Ok(Reconciled::OwnerMissing(stored.exists()));
         }
         if !stored.exists() {
             match &self.applied {
                 Some(applied) if applied.exists && applied.owner == owner => {
-                    return Ok(ReconcileOutcome::Deleted);
+                    return Ok(Reconciled::Deleted);
                 }
                 Some(_) | None => {}
             }
@@ -240,7 +240,7 @@ impl Registrar {
             self.status.update(|state| state.settled = true);
             if self.applied.is_none() && !std::mem::replace(&mut self.waited, true) {
                 sleep(self.registration.delay).await;
-                return Ok(ReconcileOutcome::Recheck);
+                return Ok(Reconciled::Recheck);
             }
         }
         let desired = self.desired_with_bundle(&stored_bundle(stored))?;
@@ -253,7 +253,7 @@ impl Registrar {
         let applied = self.apply_desired(stored, manifest.root(), owner.as_ref(), narrowing, removes);
         let registered = match applied.await {
             // A replica was faster.
-            Err(error) if error.code() == 409 => return Ok(ReconcileOutcome::Recheck),
+            Err(error) if error.code() == 409 => return Ok(Reconciled::Recheck),
             written => written?,
         };
         let exists = registered != RegistrationState::NotNeeded;
@@ -263,7 +263,7 @@ impl Registrar {
         self.status.update(|state| {
             (state.ok, state.settled, state.revision) =
                 (registered != RegistrationState::NoCaBundle, true, revision);
-            let ConfigurationRef { resource, name } = &self.target;
+            let ConfigRef { resource, name } = &self.target;
             state.message = match registered {
                 RegistrationState::UpToDate => format!("registered as {resource}/{name}"),
                 RegistrationState::NoCaBundle => {
@@ -298,7 +298,7 @@ impl Registrar {
                 return Ok(RegistrationState::NotNeeded);
             }
             let object = compare::manifest_to_create(desired, owner);
-            let answer = self.client.server_side_apply(&self.target.path(), FIELD_MANAGER, object).await?;
+            let answer = self.client.apply(&self.target.path(), FIELD_MANAGER, object).await?;
             self.log_write("webhook configuration created", &[]);
             return Ok(RegistrationState::from_stored(parse_json(&answer)?.root()));
         }
@@ -328,7 +328,7 @@ impl Registrar {
             }
         }
         let patch = compare::merge_patch_to_desired(stored, desired, owner, !removes, narrowing);
-        let answer = self.client.merge_patch(&self.target.path(), FIELD_MANAGER, patch).await?;
+        let answer = self.client.merge(&self.target.path(), FIELD_MANAGER, patch).await?;
         // Another controller or an admission plugin may have changed it on the way.
         let still = differences(parse_json(&answer)?.root(), desired, owner, narrowing);
         if !still.is_empty() {
@@ -353,13 +353,13 @@ impl Registrar {
         mut lines: WatchLines,
         mut desired: String,
         owner: Option<Owner>,
-    ) -> Result<ReconcileOutcome, ApiError> {
+    ) -> Result<Reconciled, ApiError> {
         let mut last_event = Instant::now();
         let mut stored = stored_bundle(parse_json(&desired)?.root());
         loop {
             let next = timeout(self.timing.check_interval, lines.next_event());
             let Some(next) = until_changed(&mut self.registration.revision, next).await else {
-                return Ok(ReconcileOutcome::DesiredChanged);
+                return Ok(Reconciled::DesiredChanged);
             };
             match next {
                 Ok(Ok(Some(line))) => {
@@ -384,16 +384,16 @@ impl Registrar {
                                 });
                                 let rival =
                                     rivals::rival_address(object, parse_json(&desired)?.root(), &wrong);
-                                return Ok(ReconcileOutcome::Drifted(rival));
+                                return Ok(Reconciled::Drifted(rival));
                             }
                             if lacks_bundle(object) == self.status.get().ok {
-                                return Ok(ReconcileOutcome::DesiredChanged);
+                                return Ok(Reconciled::DesiredChanged);
                             }
                         }
                         // The next reconciliation finds out whether it was garbage-collected with its owner.
-                        "DELETED" => return Ok(ReconcileOutcome::Recheck),
+                        "DELETED" => return Ok(Reconciled::Recheck),
                         "ERROR" if object.get("code").int() == Some(410) => {
-                            return Ok(ReconcileOutcome::Recheck);
+                            return Ok(Reconciled::Recheck);
                         }
                         _ => {
                             let code = object.get("code").int().and_then(|code| u16::try_from(code).ok());
@@ -401,7 +401,7 @@ impl Registrar {
                         }
                     }
                 }
-                Ok(Ok(None)) => return Ok(ReconcileOutcome::Recheck),
+                Ok(Ok(None)) => return Ok(Reconciled::Recheck),
                 Ok(Err(error)) => return Err(error),
                 Err(_) if last_event.elapsed() > self.timing.silence_timeout => {
                     return Err(ApiError::Unreachable("the watch received no events".to_owned()));
@@ -412,11 +412,11 @@ impl Registrar {
             if self.applied.as_ref().is_some_and(|applied| !applied.narrowed)
                 && (self.registration.may_narrow)()
             {
-                return Ok(ReconcileOutcome::DesiredChanged);
+                return Ok(Reconciled::DesiredChanged);
             }
             // The certificates may have been renewed meanwhile, or the owner replaced.
             if self.desired_with_bundle(&stored)? != desired || self.fetch_owner().await? != owner {
-                return Ok(ReconcileOutcome::Recheck);
+                return Ok(Reconciled::Recheck);
             }
         }
     }

@@ -14,7 +14,7 @@ use tollgate_api::profile::{ApiKind, Gate, LiveServer, ServedVersions, Version};
 use tollgate_document::doc;
 
 /// Name of the metric that has a line for each feature gate.
-const FEATURE_METRIC: &str = "kubernetes_feature_enabled";
+const GATE_METRIC: &str = "kubernetes_feature_enabled";
 /// The API group whose served versions are read.
 const GROUP: &str = "resource.k8s.io";
 
@@ -102,7 +102,7 @@ async fn fetch_gates(client: &ApiClient) -> Result<Vec<(Gate, bool)>, String> {
     match read {
         Err(error) => Err(format!("/metrics: {error}")),
         Ok(()) if gates.is_empty() => {
-            Err(format!("/metrics contains no {FEATURE_METRIC} for a known feature gate"))
+            Err(format!("/metrics contains no {GATE_METRIC} for a known feature gate"))
         }
         Ok(()) => Ok(gates),
     }
@@ -119,7 +119,7 @@ enum MetricLine {
 impl MetricLine {
     /// Parses a line such as `kubernetes_feature_enabled{name="DRADeviceTaints",stage="BETA"} 1`.
     fn parse(line: &[u8]) -> MetricLine {
-        let rest = line.strip_prefix(FEATURE_METRIC.as_bytes()).and_then(|rest| rest.strip_prefix(b"{"));
+        let rest = line.strip_prefix(GATE_METRIC.as_bytes()).and_then(|rest| rest.strip_prefix(b"{"));
         let Some(rest) = rest else { return MetricLine::OtherMetric };
         let gate = || {
             let (labels, value) = std::str::from_utf8(rest).ok()?.split_once('}')?;

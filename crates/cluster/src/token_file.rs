@@ -29,16 +29,16 @@ pub(super) struct TokenFile {
 impl TokenFile {
     /// Reads the token for the first time.
     pub(super) fn open(path: &Path) -> anyhow::Result<TokenFile> {
-        let header = read_authorization_header(path)?;
+        let header = read_auth_header(path)?;
         Ok(TokenFile { path: path.to_owned(), last: Arc::new(Mutex::new((header, Instant::now()))) })
     }
 
     /// The header `Bearer …`, read again if it is older than a minute. A file that cannot be read leaves the last one.
-    pub(super) fn authorization_header(&self) -> HeaderValue {
+    pub(super) fn auth_header(&self) -> HeaderValue {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         if last.1.elapsed() >= REREAD_INTERVAL {
             last.1 = Instant::now();
-            if let Ok(header) = read_authorization_header(&self.path) {
+            if let Ok(header) = read_auth_header(&self.path) {
                 last.0 = header;
             }
         }
@@ -46,7 +46,7 @@ impl TokenFile {
     }
 }
 
-fn read_authorization_header(path: &Path) -> anyhow::Result<HeaderValue> {
+fn read_auth_header(path: &Path) -> anyhow::Result<HeaderValue> {
     let bytes = files::read_regular(path, files::MAX_PEM)
         .map_err(|error| anyhow::anyhow!("cannot read {}: {}", path.display(), error.message))?;
     let text = String::from_utf8_lossy(&bytes);

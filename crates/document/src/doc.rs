@@ -68,11 +68,6 @@ impl Span {
     fn len(self) -> u32 {
         self.end.saturating_sub(self.start)
     }
-
-    /// The span without its first and its last byte: the text between two quotes.
-    fn without_quotes(self) -> Span {
-        Span { start: self.start + 1, end: self.end.saturating_sub(1) }
-    }
 }
 
 /// The syntax that the document was read from. Raw JSON can be quoted from the source only if the source is
@@ -153,7 +148,9 @@ impl<'a> Doc<'a> {
     fn text_of(&self, at: u32, node: &Node) -> &str {
         match node.text {
             TextSource::Span => self.text_at(node.span),
-            TextSource::Inside => self.text_at(node.span.without_quotes()),
+            TextSource::Inside => {
+                self.text_at(Span { start: node.span.start + 1, end: node.span.end.saturating_sub(1) })
+            }
             TextSource::Owned => self.owned.text(at),
             TextSource::ConstantText(word) => word.text(),
         }

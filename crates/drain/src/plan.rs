@@ -53,7 +53,8 @@ pub fn plan(input: &PlanInput<'_, '_>) -> Result<DrainPlan, String> {
     let names: Vec<_> = rules.iter().map(|rule| rule.selects.clone()).collect();
     let selection = Selection::from_rules(&names);
     let held = held_claims(state, &selection);
-    let claims_without_pods = held.iter().filter(|claim| claim.has_no_pod()).map(HeldClaim::holder).collect();
+    let unused = held.iter().filter(|claim| claim.users.iter().all(|user| user.pod.is_none()));
+    let claims_without_pods = unused.map(HeldClaim::holder).collect();
     let pods = pods_of(&held);
     let budgets = Budgets::from_state(state);
     let budgets_by_pod: Vec<Vec<usize>> = pods.iter().map(|pod| budgets.budgets_for_pod(pod.pod)).collect();

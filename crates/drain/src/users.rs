@@ -84,11 +84,6 @@ pub(crate) fn pods_of<'d>(held: &[HeldClaim<'d>]) -> Vec<PodUse<'d>> {
 }
 
 impl HeldClaim<'_> {
-    /// True if the state contains no pod that uses the claim.
-    pub(crate) fn has_no_pod(&self) -> bool {
-        self.users.iter().all(|user| user.pod.is_none())
-    }
-
     /// The claim as the plan lists it: its name, its users, and the UIDs of its pods.
     pub(crate) fn holder(&self) -> ClaimHolder {
         let user = |user: &ClaimUser<'_>| match user.resource {

@@ -82,11 +82,6 @@ impl Inputs {
         self.errors.extend(outside.iter().map(|path| InputError::of_file(&shown(path), message)));
         self
     }
-
-    /// A note about links that are not followed; `None` if there are none.
-    pub fn note(&self) -> Option<String> {
-        outside_links_note(&self.outside)
-    }
 }
 
 /// A note about links that lead out of their folder; `None` if there are none.

@@ -247,8 +247,7 @@ impl<'p> Simulation<'_, 'p> {
             return Attempt::Pending(PendingReason::default());
         };
         let nodes = self.occupancy.nodes().len();
-        let rejected =
-            |text: &str| Attempt::Pending(unschedulable(rejected_message(semantics, nodes, text)));
+        let rejected = |text: &str| Attempt::Pending(unschedulable(rejected_message(semantics, nodes, text)));
         let cycle = match Cycle::start(&self.occupancy, fits, &classes.delegated, entry.needs) {
             Ok(cycle) => cycle,
             Err(rejection) => return rejected(rejection.text),

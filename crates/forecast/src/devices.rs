@@ -125,13 +125,6 @@ pub struct ReportedTaint<'d> {
     pub rule: Option<&'d str>,
 }
 
-impl ReportedTaint<'_> {
-    /// True for the effects NoSchedule and NoExecute, which prevent allocation.
-    fn prevents_allocation(&self) -> bool {
-        matches!(self.effect, "NoSchedule" | "NoExecute")
-    }
-}
-
 /// Number of devices in each state.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct DeviceCounts {
@@ -214,13 +207,13 @@ pub fn report_devices<'d>(state: &State<'d>, profile: &Profile) -> DeviceReport<
             classes,
             class_errors,
             taints: taints_of(published),
-            holders: holders.holders_of(published.key()),
+            holders: holders.published.get(&published.key()).cloned().unwrap_or_default(),
         };
         if usage.has_shares(published.key()) {
             device.capacity_left = published.capacity_left(&usage);
         }
         let is_tainted = profile.allocation.features.device_taints
-            && device.taints.iter().any(ReportedTaint::prevents_allocation);
+            && device.taints.iter().any(|taint| matches!(taint.effect, "NoSchedule" | "NoExecute"));
         let states = [
             (DeviceState::Allocated, usage.is_held(published.key())),
             (DeviceState::Tainted, is_tainted),
@@ -241,7 +234,9 @@ pub fn report_devices<'d>(state: &State<'d>, profile: &Profile) -> DeviceReport<
         };
         order(one).cmp(&order(other))
     });
-    let classes = classes.into_iter().map(CompiledClass::into_reported).collect();
+    let reported =
+        |class: CompiledClass<'d>| ReportedClass { name: class.name, error: class.selectors.err() };
+    let classes = classes.into_iter().map(reported).collect();
     DeviceReport { devices, classes }
 }
 

@@ -58,13 +58,6 @@ struct GroupMember<'d> {
     is_lost: bool,
 }
 
-impl<'d> GroupMember<'d> {
-    /// The value of a label of the pod; empty if it does not have the label.
-    fn pod_label(self, name: &str) -> &'d str {
-        self.pod.value.get("metadata").get("labels").get(name).str()
-    }
-}
-
 /// The effect of lost pods on the other pods of their groups, by kind, namespace and name. `is_lost` is
 /// called with the namespace and name of each pod.
 pub fn group_restarts<'d>(state: &State<'d>, is_lost: &dyn Fn(&str, &str) -> bool) -> Vec<GroupRestart<'d>> {

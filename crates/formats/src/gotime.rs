@@ -211,15 +211,11 @@ fn two_digit_number(a: u8, b: u8) -> Option<i64> {
     (a.is_ascii_digit() && b.is_ascii_digit()).then(|| i64::from(a - b'0') * 10 + i64::from(b - b'0'))
 }
 
-fn is_leap(year: i64) -> bool {
-    year % 4 == 0 && (year % 100 != 0 || year % 400 == 0)
-}
-
 /// The number of days of a month, from 1, in a year.
 fn days_in(month: i64, year: i64) -> i64 {
     match month {
         4 | 6 | 9 | 11 => 30,
-        2 if is_leap(year) => 29,
+        2 if year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) => 29,
         2 => 28,
         _ => 31,
     }

@@ -38,16 +38,12 @@ pub(super) enum BodyError {
 #[derive(Debug)]
 pub(super) struct ReceivedBody<'g> {
     pub(super) bytes: Body,
-    permit: Option<RequestPermit<'g>>,
+    /// Counts the request as in flight. `None` while it waits for memory, which stays reserved.
+    pub(super) permit: Option<RequestPermit<'g>>,
     _reservation: BodyReservation<'g>,
 }
 
 impl<'g> ReceivedBody<'g> {
-    /// Releases the permit while the request waits. Its memory stays reserved.
-    pub(super) fn release_permit(&mut self) {
-        self.permit = None;
-    }
-
     /// Acquires a permit again, if it has none.
     pub(super) fn acquire_permit(&mut self, limiter: &'g LoadLimiter) -> Result<(), LimitReached> {
         if self.permit.is_none() {

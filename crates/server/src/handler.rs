@@ -102,7 +102,9 @@ pub(super) async fn handle(
         connection.request_started();
     }
     if shared.config.current().awaits_policies {
-        return policies_not_loaded_error().before_body(&request).into_response(&request, &shared);
+        let message = "the policies are not loaded from the cluster yet; try again";
+        let error = HttpError::new(503, "ServiceUnavailable", message);
+        return error.before_body(&request).into_response(&request, &shared);
     }
     let answer = match receive_review(&request, payload, &shared, endpoint, started).await {
         Ok(received) => answer_review(&request, &shared, endpoint, &received.body.bytes, started).await,
@@ -185,7 +187,7 @@ async fn answer_review(
     body: &[u8],
     started: Instant,
 ) -> Result<Vec<u8>, NotChecked> {
-    let stopped = |stop| answer_failed_step(stop, body, endpoint, shared);
+    let stopped = |stop| answer_failure(stop, body, endpoint, shared);
     let config = shared.config.current();
     let text = review_text(body);
     let document = catch_panic(|| parse_review(&text)).map_err(stopped)?;
@@ -200,7 +202,7 @@ async fn answer_review(
     }));
     match answered {
         Ok(answer) => Ok(answer),
-        Err(_) => Err(stopped(StepFailure::Panic)),
+        Err(_) => Err(stopped(StepError::Panic)),
     }
 }
 
@@ -231,7 +233,7 @@ async fn reserve_working_memory<'g>(
         {
             Ok(reservation) => return Ok(reservation),
             Err(LimitReached) if clock::instant() < until => {
-                received.release_permit();
+                received.permit = None;
                 sleep(RETRY_INTERVAL).await;
             }
             Err(LimitReached) => return Err(LimitReached),
@@ -284,10 +286,6 @@ fn check_headers(request: &HttpRequest) -> Result<(), HttpError> {
 
 fn too_busy_error() -> HttpError {
     HttpError::new(503, "ServiceUnavailable", "too many requests in flight; try again")
-}
-
-fn policies_not_loaded_error() -> HttpError {
-    HttpError::new(503, "ServiceUnavailable", "the policies are not loaded from the cluster yet; try again")
 }
 
 fn too_large_message(shared: &SharedState) -> String {
@@ -390,36 +388,31 @@ async fn labels_for<'c>(
 }
 
 /// Why a step of answering a review failed: the review cannot be read, or the step panicked.
-enum StepFailure {
+enum StepError {
     Unreadable(BadReview),
     Panic,
 }
 
 /// Runs a step and catches its panics. This is safe because everything that the step has changed is dropped with
 /// the request.
-fn catch_panic<T>(step: impl FnOnce() -> Result<T, BadReview>) -> Result<T, StepFailure> {
+fn catch_panic<T>(step: impl FnOnce() -> Result<T, BadReview>) -> Result<T, StepError> {
     match catch_unwind(AssertUnwindSafe(step)) {
-        Ok(result) => result.map_err(StepFailure::Unreadable),
-        Err(_) => Err(StepFailure::Panic),
+        Ok(result) => result.map_err(StepError::Unreadable),
+        Err(_) => Err(StepError::Panic),
     }
 }
 
 /// Returns the answer to a review whose evaluation failed: a denial if the review looks crafted, otherwise an error
 /// response.
-fn answer_failed_step(
-    stop: StepFailure,
-    body: &[u8],
-    endpoint: Endpoint,
-    shared: &SharedState,
-) -> NotChecked {
+fn answer_failure(stop: StepError, body: &[u8], endpoint: Endpoint, shared: &SharedState) -> NotChecked {
     match stop {
-        StepFailure::Unreadable(BadReview { detail, is_too_dense, .. }) => {
+        StepError::Unreadable(BadReview { detail, is_too_dense, .. }) => {
             // An API server sends no review that cannot be parsed, unless a user crafted it.
             let is_hostile = body.len() > DENY_UNREADABLE_ABOVE || is_too_dense;
             let denied = is_hostile.then(|| deny_unchecked(body, endpoint, shared, &detail)).flatten();
             denied.map_or_else(|| HttpError::new(400, "BadRequest", detail).into(), NotChecked::Denied)
         }
-        StepFailure::Panic => {
+        StepError::Panic => {
             shared.metrics.panics.inc();
             tracing::error!(
                 webhook = endpoint_name(endpoint),

@@ -37,7 +37,7 @@ pub use self_signed::SelfSignedCerts;
 pub use settings::RespondFn;
 pub use settings::{Certificates, Limits, Settings};
 pub use tls::TlsVersions;
-pub use trust::{check_ca_bundle, check_server_certificate};
+pub use trust::{check_ca_bundle, check_server_cert};
 pub use watch::ReloadTrigger;
 
 use std::net::{SocketAddr, TcpListener};
@@ -285,7 +285,7 @@ impl Server {
             directories
         };
         if let Some(triggers) = self.triggers.take() {
-            watch::spawn_reload_thread(
+            watch::spawn_reloader(
                 self.trigger.clone(),
                 triggers,
                 self.settings.reload_period,

@@ -104,7 +104,7 @@ pub(super) fn endpoint_name(endpoint: Endpoint) -> &'static str {
 
 /// The index of a combination of labels in [`Metrics::request_cells`]; `None` for a resource that is not among
 /// [`RESOURCES`].
-fn request_counter_index(
+fn counter_index(
     endpoint: Endpoint,
     resource: &str,
     operation: Operation,
@@ -298,7 +298,7 @@ impl Metrics {
         outcome: Outcome,
         findings: &[Diagnostic],
     ) {
-        let cell = request_counter_index(endpoint, resource, operation, outcome)
+        let cell = counter_index(endpoint, resource, operation, outcome)
             .and_then(|cell| self.request_cells.get(cell));
         debug_assert!(cell.is_some(), "{resource} is not a label of resource_label");
         if let Some(cell) = cell {

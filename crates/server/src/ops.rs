@@ -47,7 +47,7 @@ async fn readyz(request: HttpRequest, shared: web::Data<SharedState>) -> HttpRes
 }
 
 /// A line of `/readyz?verbose`: the status of one component.
-struct ReadinessCheck {
+struct ReadyCheck {
     name: &'static str,
     ok: bool,
     /// True if something is wrong with the component that does not affect requests.
@@ -56,9 +56,9 @@ struct ReadinessCheck {
 }
 
 /// Checks everything that readiness depends on.
-fn readiness_checks(shared: &SharedState) -> Vec<ReadinessCheck> {
+fn readiness_checks(shared: &SharedState) -> Vec<ReadyCheck> {
     let draining = shared.is_draining();
-    let mut checks = vec![ReadinessCheck {
+    let mut checks = vec![ReadyCheck {
         name: "serving",
         ok: !draining,
         degraded: false,
@@ -72,7 +72,7 @@ fn readiness_checks(shared: &SharedState) -> Vec<ReadinessCheck> {
             Some(fault) => format!("not reloaded; the last valid certificate is in use: {fault}"),
         };
         let _ = write!(message, " ({})", expiry_text(left));
-        checks.push(ReadinessCheck {
+        checks.push(ReadyCheck {
             name: source.name,
             ok: left > 0,
             degraded: status.fault.is_some(),
@@ -81,7 +81,7 @@ fn readiness_checks(shared: &SharedState) -> Vec<ReadinessCheck> {
     }
     for task in shared.tasks() {
         let report = (task.status)();
-        checks.push(ReadinessCheck {
+        checks.push(ReadyCheck {
             name: task.name,
             ok: report.ready,
             degraded: report.degraded,
@@ -106,11 +106,11 @@ fn readiness_checks(shared: &SharedState) -> Vec<ReadinessCheck> {
         let degraded = fault.is_some() || is_waiting || lacks_labels;
         let _ = write!(message, " ({} policies, digest {})", policies.len(), policies.digest());
         // Policies that do not load do not make the server unready: the last good set answers.
-        checks.push(ReadinessCheck { name: "policies", ok: true, degraded, message });
+        checks.push(ReadyCheck { name: "policies", ok: true, degraded, message });
     }
     let profiles: Vec<&str> = config.engine.profiles.iter().map(|profile| profile.name).collect();
     let message = format!("ok (profiles {})", profiles.join(", "));
-    checks.push(ReadinessCheck { name: "engine", ok: true, degraded: false, message });
+    checks.push(ReadyCheck { name: "engine", ok: true, degraded: false, message });
     checks
 }
 

@@ -28,7 +28,7 @@ pub fn check_ca_bundle(bundle: &[u8], now: i64) -> anyhow::Result<()> {
 }
 
 /// Checks that a client with this CA bundle trusts a server with this chain and key under this name. All are PEM.
-pub fn check_server_certificate(
+pub fn check_server_cert(
     chain: &[u8],
     key: &[u8],
     bundle: &[u8],
@@ -90,7 +90,7 @@ fn names_of(certificate: &CertificateDer<'_>) -> anyhow::Result<Vec<String>> {
 
 #[cfg(test)]
 mod tests {
-    use super::{check_ca_bundle, check_server_certificate};
+    use super::{check_ca_bundle, check_server_cert};
     use crate::self_signed::SelfSignedCerts;
 
     const NOW: i64 = 1_800_000_000;
@@ -106,8 +106,7 @@ mod tests {
         let (one, other) = (made(&["a.example.com", "192.0.2.1"]), made(&["a.example.com"]));
         let (chain, key) = one.server_pair().expect("a pair");
         let check = |bundle: &str, name: &str, now| {
-            let checked =
-                check_server_certificate(chain.as_bytes(), key.as_bytes(), bundle.as_bytes(), name, now);
+            let checked = check_server_cert(chain.as_bytes(), key.as_bytes(), bundle.as_bytes(), name, now);
             checked.map_err(|error| format!("{error:#}")).err().unwrap_or_default()
         };
         let ours = one.ca_bundle();
@@ -125,13 +124,8 @@ mod tests {
         assert_eq!(check(&ours, "a.example.com", NOW + YEAR), "the certificate or its CA has expired");
         assert_eq!(check(&ours, "a.example.com", NOW - YEAR), "the certificate or its CA is not valid yet");
         let (_, strange) = other.server_pair().expect("a pair");
-        let mixed = check_server_certificate(
-            chain.as_bytes(),
-            strange.as_bytes(),
-            ours.as_bytes(),
-            "a.example.com",
-            NOW,
-        );
+        let mixed =
+            check_server_cert(chain.as_bytes(), strange.as_bytes(), ours.as_bytes(), "a.example.com", NOW);
         assert!(mixed.is_err_and(|error| error.to_string() == "the key does not match the certificate"));
     }
 

@@ -57,7 +57,7 @@ pub(super) fn reload_channel() -> (ReloadTrigger, Triggers) {
 
 /// Starts a thread that calls `reload` after each change in the directories that it returned last, once per period, and
 /// on request (then with `true`). In between, calls `is_waiting` again and again as long as it returns true.
-pub(super) fn spawn_reload_thread(
+pub(super) fn spawn_reloader(
     trigger: ReloadTrigger,
     Triggers(triggers): Triggers,
     period: Duration,

@@ -77,7 +77,9 @@ impl Hosts {
     /// Checks everything about a request but its session. `takes_body` says that the path takes a POST.
     pub(crate) fn check_head(&self, head: &RequestHead, takes_body: bool) -> Result<(), Refusal> {
         let target = head.uri.path_and_query().map_or(0, |target| target.as_str().len());
-        if head_size(head.headers()) > MAX_HEADER_BYTES || target > MAX_TARGET_BYTES {
+        let headers = head.headers().iter();
+        let header_bytes: usize = headers.map(|(name, value)| name.as_str().len() + value.len() + 4).sum();
+        if header_bytes > MAX_HEADER_BYTES || target > MAX_TARGET_BYTES {
             return Err(LARGE_HEAD);
         }
         // A proxy would be asked with a whole address.
@@ -107,10 +109,6 @@ impl Hosts {
             _ => Err(WRONG_METHOD),
         }
     }
-}
-
-fn head_size(headers: &HeaderMap) -> usize {
-    headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 4).sum()
 }
 
 /// The only value of a header, and `Some(None)` if the header is absent; `None` if it is there twice or is not ASCII.

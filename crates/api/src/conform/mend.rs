@@ -49,7 +49,7 @@ pub(super) struct UnknownField<'d, 'p> {
 }
 
 /// Returns the fix for an unknown field; `None` if there is not exactly one way to correct it.
-pub(super) fn fix_for_unknown_field(unknown: UnknownField<'_, '_>, schema: Schema) -> Option<Fix> {
+pub(super) fn fix_for_field(unknown: UnknownField<'_, '_>, schema: Schema) -> Option<Fix> {
     let UnknownField { object, key, value, .. } = unknown;
     let is_large = object.members().nth(MAX_MEMBERS).is_some();
     if is_large || object.members().filter(|(name, _)| name.text_is(key)).count() != 1 {
@@ -205,7 +205,7 @@ fn unnest_fix(unknown: UnknownField<'_, '_>, schema: Schema) -> Option<Fix> {
 }
 
 /// The fix for a key that is given twice; `None` if the values differ.
-pub(super) fn fix_for_duplicate_key(object: Value<'_>, key: &str, at: &Path<'_>) -> Option<Fix> {
+pub(super) fn fix_for_duplicate(object: Value<'_>, key: &str, at: &Path<'_>) -> Option<Fix> {
     let mut values =
         object.members().take(MAX_MEMBERS).filter(|(name, _)| name.text_is(key)).map(|(_, value)| value);
     let (first, second) = (values.next()?, values.next()?);

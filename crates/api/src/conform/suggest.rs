@@ -182,7 +182,7 @@ pub(super) fn meant_field(ty: &'static StructTy, name: &str, schema: Schema) -> 
 }
 
 /// A hint for the unknown field `name` of `ty`, if there is one.
-pub(super) fn hint_for_unknown_field(
+pub(super) fn hint_for_field(
     ty: &'static StructTy,
     name: &str,
     schema: Schema,

@@ -3,13 +3,13 @@
 use super::claim::{OPAQUE_FIELD, SELECTORS};
 use super::meta::{API_VERSION, CONDITIONS, KIND, META};
 use super::taint::TAINT;
-use super::{DRAFT_R2, SINCE_1_34, SINCE_1_35, api_struct};
+use super::{DRAFT_R2, SINCE_1_34, SINCE_1_35, api};
 use crate::profile::Availability;
 use crate::schema::{Field, StructTy, Ty};
 
-pub(super) static CLASS_CONFIG: StructTy = api_struct("DeviceClassConfiguration", &[OPAQUE_FIELD]);
+pub(super) static CLASS_CONFIG: StructTy = api("DeviceClassConfiguration", &[OPAQUE_FIELD]);
 /// DeviceClassSpec, whose lists are compared on updates.
-pub static CLASS_SPEC: StructTy = api_struct(
+pub static CLASS_SPEC: StructTy = api(
     "DeviceClassSpec",
     &[
         SELECTORS,
@@ -18,13 +18,13 @@ pub static CLASS_SPEC: StructTy = api_struct(
     ],
 );
 pub(super) static CLASS: StructTy =
-    api_struct("DeviceClass", &[API_VERSION, KIND, META, f!("spec", Ty::Struct(&CLASS_SPEC))]);
+    api("DeviceClass", &[API_VERSION, KIND, META, f!("spec", Ty::Struct(&CLASS_SPEC))]);
 
 /// DeviceTaintRules can select devices by device class and CEL expression in Kubernetes 1.33 and 1.34, and in the
 /// second draft of KEP-5055 (profile `kep-5055-r2`).
 pub(super) const BY_CLASS: Availability = Availability::between(33, 34).or(DRAFT_R2);
 /// DeviceTaintSelector, whose list is compared on updates.
-pub static TAINT_SELECTOR: StructTy = api_struct(
+pub static TAINT_SELECTOR: StructTy = api(
     "DeviceTaintSelector",
     &[
         p!("deviceClassName", Ty::Str, BY_CLASS),
@@ -34,13 +34,12 @@ pub static TAINT_SELECTOR: StructTy = api_struct(
         Field { known: BY_CLASS, ..SELECTORS },
     ],
 );
-pub(super) static RULE_SPEC: StructTy = api_struct(
+pub(super) static RULE_SPEC: StructTy = api(
     "DeviceTaintRuleSpec",
     &[p!("deviceSelector", Ty::Struct(&TAINT_SELECTOR)), f!("taint", Ty::Struct(&TAINT))],
 );
-pub(super) static RULE_STATUS: StructTy =
-    api_struct("DeviceTaintRuleStatus", &[f!("conditions", CONDITIONS)]);
-pub(super) static TAINT_RULE: StructTy = api_struct(
+pub(super) static RULE_STATUS: StructTy = api("DeviceTaintRuleStatus", &[f!("conditions", CONDITIONS)]);
+pub(super) static TAINT_RULE: StructTy = api(
     "DeviceTaintRule",
     &[
         API_VERSION,

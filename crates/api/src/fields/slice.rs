@@ -2,25 +2,23 @@
 
 use super::meta::{API_VERSION, KIND, META, NODES};
 use super::taint::{DEVICE_TAINTS, SLICE_TAINT};
-use super::{DRAFT_R2, QUANTITIES, SINCE_1_34, SINCE_1_36, SINCE_1_37, STRINGS, api_struct};
+use super::{DRAFT_R2, QUANTITIES, SINCE_1_34, SINCE_1_36, SINCE_1_37, STRINGS, api};
 use crate::profile::Availability;
 use crate::schema::{Field, StructTy, Ty};
 
-pub(super) static POOL: StructTy = api_struct(
-    "ResourcePool",
-    &[a!("name", Ty::Str), a!("generation", Ty::Int), a!("resourceSliceCount", Ty::Int)],
-);
-pub(super) static COUNTER: StructTy = api_struct("Counter", &[a!("value", Ty::Quantity)]);
+pub(super) static POOL: StructTy =
+    api("ResourcePool", &[a!("name", Ty::Str), a!("generation", Ty::Int), a!("resourceSliceCount", Ty::Int)]);
+pub(super) static COUNTER: StructTy = api("Counter", &[a!("value", Ty::Quantity)]);
 pub(super) const COUNTERS: Field = f!("counters", Ty::Map { key: "string", value: &Ty::Struct(&COUNTER) });
 /// CounterSet, printed whole when duplicate.
-pub static COUNTER_SET: StructTy = api_struct("CounterSet", &[a!("name", Ty::Str), COUNTERS]);
+pub static COUNTER_SET: StructTy = api("CounterSet", &[a!("name", Ty::Str), COUNTERS]);
 /// DeviceCounterConsumption, printed whole when duplicate.
-pub static CONSUMPTION: StructTy = api_struct(
+pub static CONSUMPTION: StructTy = api(
     "DeviceCounterConsumption",
     &[a!("counterSet", Ty::Str), COUNTERS, f!("compatibilityGroups", STRINGS, SINCE_1_37)],
 );
 /// The fields of DeviceAttribute.
-pub static ATTRIBUTE: StructTy = api_struct(
+pub static ATTRIBUTE: StructTy = api(
     "DeviceAttribute",
     &[
         p!("int", Ty::Int),
@@ -33,11 +31,11 @@ pub static ATTRIBUTE: StructTy = api_struct(
         f!("versions", STRINGS, SINCE_1_36),
     ],
 );
-pub(super) static POLICY_RANGE: StructTy = api_struct(
+pub(super) static POLICY_RANGE: StructTy = api(
     "CapacityRequestPolicyRange",
     &[p!("min", Ty::Quantity), p!("max", Ty::Quantity), p!("step", Ty::Quantity)],
 );
-pub(super) static REQUEST_POLICY: StructTy = api_struct(
+pub(super) static REQUEST_POLICY: StructTy = api(
     "CapacityRequestPolicy",
     &[
         p!("default", Ty::Quantity),
@@ -45,15 +43,15 @@ pub(super) static REQUEST_POLICY: StructTy = api_struct(
         p!("validRange", Ty::Struct(&POLICY_RANGE)),
     ],
 );
-pub(super) static CAPACITY: StructTy = api_struct(
+pub(super) static CAPACITY: StructTy = api(
     "DeviceCapacity",
     &[a!("value", Ty::Quantity), p!("requestPolicy", Ty::Struct(&REQUEST_POLICY), SINCE_1_34)],
 );
-pub(super) static NODE_RESOURCE_1_36: StructTy = api_struct(
+pub(super) static NODE_RESOURCE_1_36: StructTy = api(
     "NodeAllocatableResourceMapping",
     &[p!("capacityKey", Ty::Named("QualifiedName")), p!("allocationMultiplier", Ty::Quantity)],
 );
-pub(super) static NODE_RESOURCE_MAPPING: StructTy = api_struct(
+pub(super) static NODE_RESOURCE_MAPPING: StructTy = api(
     "NodeAllocatableMapping",
     &[
         p!("capacityKey", Ty::Named("QualifiedName")),
@@ -62,8 +60,8 @@ pub(super) static NODE_RESOURCE_MAPPING: StructTy = api_struct(
     ],
 );
 pub(super) static NODE_RESOURCE_OVERHEAD: StructTy =
-    api_struct("NodeAllocatableOverhead", &[p!("perPod", Ty::Quantity), p!("perContainer", Ty::Quantity)]);
-pub(super) static NODE_RESOURCE: StructTy = api_struct(
+    api("NodeAllocatableOverhead", &[p!("perPod", Ty::Quantity), p!("perContainer", Ty::Quantity)]);
+pub(super) static NODE_RESOURCE: StructTy = api(
     "NodeAllocatableResource",
     &[p!("mapping", Ty::Struct(&NODE_RESOURCE_MAPPING)), p!("overhead", Ty::Struct(&NODE_RESOURCE_OVERHEAD))],
 );
@@ -90,7 +88,7 @@ pub(super) const NODE_RESOURCES: Field = f!(
 /// A device: the rows that are its own, and those of every version.
 macro_rules! device {
     ($name:literal, $($own:expr)?) => {
-        api_struct(
+        api(
             $name,
             &[
                 $($own,)?
@@ -114,7 +112,7 @@ macro_rules! device {
 pub(super) static DEVICE: StructTy = device!("Device", a!("name", Ty::Str));
 pub(super) static BASIC_DEVICE: StructTy = device!("BasicDevice",);
 /// v1alpha3 of 1.33: a capacity is a bare quantity.
-pub(super) static BASIC_DEVICE_V1ALPHA3: StructTy = api_struct(
+pub(super) static BASIC_DEVICE_V1ALPHA3: StructTy = api(
     "BasicDevice",
     &[
         ATTRIBUTES,
@@ -127,9 +125,9 @@ pub(super) static BASIC_DEVICE_V1ALPHA3: StructTy = api_struct(
     ],
 );
 pub(super) static DEVICE_V1BETA1: StructTy =
-    api_struct("Device", &[a!("name", Ty::Str), p!("basic", Ty::Struct(&BASIC_DEVICE))]);
+    api("Device", &[a!("name", Ty::Str), p!("basic", Ty::Struct(&BASIC_DEVICE))]);
 pub(super) static DEVICE_V1ALPHA3: StructTy =
-    api_struct("Device", &[a!("name", Ty::Str), p!("basic", Ty::Struct(&BASIC_DEVICE_V1ALPHA3))]);
+    api("Device", &[a!("name", Ty::Str), p!("basic", Ty::Struct(&BASIC_DEVICE_V1ALPHA3))]);
 
 pub(super) const DRIVER: Field = a!("driver", Ty::Str);
 pub(super) const POOL_FIELD: Field = a!("pool", Ty::Struct(&POOL));
@@ -145,7 +143,7 @@ pub(super) const SLICE_TAINTS: Field = f!("taints", Ty::List(&Ty::Struct(&SLICE_
 /// The spec of a slice: how a version declares its node and its devices.
 macro_rules! slice_spec {
     ($node_name:expr, $all_nodes:expr, $device:ident) => {
-        api_struct(
+        api(
             "ResourceSliceSpec",
             &[
                 DRIVER,
@@ -167,7 +165,7 @@ pub(super) static SLICE_SPEC: StructTy =
     slice_spec!(p!("nodeName", Ty::Str), p!("allNodes", Ty::Bool), DEVICE);
 pub(super) static SLICE_SPEC_V1BETA1: StructTy =
     slice_spec!(f!("nodeName", Ty::Str), f!("allNodes", Ty::Bool), DEVICE_V1BETA1);
-pub(super) static SLICE_SPEC_V1ALPHA3: StructTy = api_struct(
+pub(super) static SLICE_SPEC_V1ALPHA3: StructTy = api(
     "ResourceSliceSpec",
     &[
         DRIVER,
@@ -182,8 +180,8 @@ pub(super) static SLICE_SPEC_V1ALPHA3: StructTy = api_struct(
     ],
 );
 pub(super) static SLICE: StructTy =
-    api_struct("ResourceSlice", &[API_VERSION, KIND, META, f!("spec", Ty::Struct(&SLICE_SPEC))]);
+    api("ResourceSlice", &[API_VERSION, KIND, META, f!("spec", Ty::Struct(&SLICE_SPEC))]);
 pub(super) static SLICE_V1BETA1: StructTy =
-    api_struct("ResourceSlice", &[API_VERSION, KIND, META, f!("spec", Ty::Struct(&SLICE_SPEC_V1BETA1))]);
+    api("ResourceSlice", &[API_VERSION, KIND, META, f!("spec", Ty::Struct(&SLICE_SPEC_V1BETA1))]);
 pub(super) static SLICE_V1ALPHA3: StructTy =
-    api_struct("ResourceSlice", &[API_VERSION, KIND, META, f!("spec", Ty::Struct(&SLICE_SPEC_V1ALPHA3))]);
+    api("ResourceSlice", &[API_VERSION, KIND, META, f!("spec", Ty::Struct(&SLICE_SPEC_V1ALPHA3))]);

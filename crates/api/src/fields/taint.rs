@@ -1,11 +1,11 @@
 //! Taints and tolerations, the same in every version; draft r2's additions.
 
-use super::{DRAFT_R2, api_struct};
+use super::{DRAFT_R2, api};
 use crate::profile::Availability;
 use crate::schema::{Field, StructTy, Ty};
 
 /// Fields of DeviceTaint.
-pub(super) static TAINT: StructTy = api_struct(
+pub(super) static TAINT: StructTy = api(
     "DeviceTaint",
     &[
         a!("key", Ty::Str),
@@ -18,7 +18,7 @@ pub(super) static TAINT: StructTy = api_struct(
     ],
 );
 /// Fields of DeviceToleration.
-pub(super) static TOLERATION: StructTy = api_struct(
+pub(super) static TOLERATION: StructTy = api(
     "DeviceToleration",
     &[
         f!("key", Ty::Str),
@@ -40,7 +40,7 @@ pub(super) const TAINTS: Field = f!("taints", Ty::List(&Ty::Struct(&TAINT)));
 pub(super) const TOLERATIONS: Field = f!("tolerations", Ty::List(&Ty::Struct(&TOLERATION)));
 
 /// Draft r2's SliceDeviceTaint. The KEP leaves the JSON open: nested in `taint`, or inlined.
-pub(super) static SLICE_TAINT: StructTy = api_struct(
+pub(super) static SLICE_TAINT: StructTy = api(
     "SliceDeviceTaint",
     &[
         a!("device", Ty::Str),

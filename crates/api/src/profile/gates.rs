@@ -338,7 +338,7 @@ impl Profile {
                 on = self.with_gate(on, gate, is_on);
             }
         }
-        Ok(self.with_gates_and_behaviours(Gates::chosen(on)).interned())
+        Ok(self.under_gates(Gates::chosen(on)).interned())
     }
 
     /// The gates that are on by default, together with all gates that the release does not have.
@@ -352,7 +352,7 @@ impl Profile {
     }
 
     /// The profile with these gates, and the behaviours that they switch.
-    pub(super) fn with_gates_and_behaviours(&self, gates: Gates) -> Profile {
+    pub(super) fn under_gates(&self, gates: Gates) -> Profile {
         let on = gates.on;
         let mut profile = Profile { gates, ..*self };
         profile.consumable_capacity &= on.has(Gate::DRAConsumableCapacity);

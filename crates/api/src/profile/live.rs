@@ -56,10 +56,9 @@ impl Profile {
         let profile = match (choice, &server.gates) {
             (Some(choice), _) => *self.with_gates(choice)?,
             (None, Ok(gates)) => self.with_live_gates(gates),
-            (None, Err(_)) => self.with_gates_and_behaviours(Gates {
-                are_guessed: true,
-                ..Gates::chosen(self.default_gates())
-            }),
+            (None, Err(_)) => {
+                self.under_gates(Gates { are_guessed: true, ..Gates::chosen(self.default_gates()) })
+            }
         };
         Ok(profile.with_discovery(server).interned())
     }
@@ -86,7 +85,7 @@ impl Profile {
     fn with_live_gates(&self, gates: &[(Gate, bool)]) -> Profile {
         let set = |on: GateSet, &(gate, is_on): &(Gate, bool)| self.with_gate(on, gate, is_on);
         let on = gates.iter().fold(self.default_gates(), set);
-        self.with_gates_and_behaviours(Gates { are_live: true, ..Gates::chosen(on) })
+        self.under_gates(Gates { are_live: true, ..Gates::chosen(on) })
     }
 
     /// A copy of the profile that lives as long as the program. Few combinations of gates and versions ever occur, and

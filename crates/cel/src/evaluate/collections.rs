@@ -14,13 +14,13 @@ pub(super) const MAX_READ: usize = 4_000_000;
 #[derive(Clone, Debug)]
 pub(super) enum List {
     Items(Arc<Vec<Value>>),
-    ConcatenatedLists(Arc<ConcatenatedLists>),
+    Joined(Arc<JoinedLists>),
     /// Items that a loop has collected so far.
     Growing(Arc<Mutex<Vec<Value>>>),
 }
 
 #[derive(Debug)]
-pub(super) struct ConcatenatedLists {
+pub(super) struct JoinedLists {
     left: List,
     right: List,
     size: usize,
@@ -38,7 +38,7 @@ impl List {
     pub(super) fn len(&self) -> usize {
         match self {
             List::Items(items) => items.len(),
-            List::ConcatenatedLists(sum) => sum.size,
+            List::Joined(sum) => sum.size,
             List::Growing(items) => items.lock().unwrap_or_else(PoisonError::into_inner).len(),
         }
     }
@@ -51,7 +51,7 @@ impl List {
                 List::Growing(items) => {
                     return items.lock().unwrap_or_else(PoisonError::into_inner).get(index).cloned();
                 }
-                List::ConcatenatedLists(sum) => match index.checked_sub(sum.left.len()) {
+                List::Joined(sum) => match index.checked_sub(sum.left.len()) {
                     Some(rest) => (list, index) = (&sum.right, rest),
                     None => list = &sum.left,
                 },
@@ -66,10 +66,8 @@ impl List {
             List::Growing(items) => {
                 Ok(Arc::new(items.lock().unwrap_or_else(PoisonError::into_inner).clone()))
             }
-            List::ConcatenatedLists(sum) if sum.size > MAX_READ => Err(cost_limit_exceeded()),
-            List::ConcatenatedLists(_) => {
-                Ok(Arc::new((0..self.len()).filter_map(|index| self.get(index)).collect()))
-            }
+            List::Joined(sum) if sum.size > MAX_READ => Err(cost_limit_exceeded()),
+            List::Joined(_) => Ok(Arc::new((0..self.len()).filter_map(|index| self.get(index)).collect())),
         }
     }
 
@@ -82,7 +80,7 @@ impl List {
         Ok(match (self.len(), other.len()) {
             (0, _) => other.clone(),
             (_, 0) => self.clone(),
-            (left, right) => List::ConcatenatedLists(Arc::new(ConcatenatedLists {
+            (left, right) => List::Joined(Arc::new(JoinedLists {
                 left: self.clone(),
                 right: other.clone(),
                 size: left.saturating_add(right),
@@ -98,14 +96,10 @@ impl List {
         }
     }
 
-    pub(super) fn is_sum(&self) -> bool {
-        matches!(self, List::ConcatenatedLists(_))
-    }
-
     pub(super) fn go_type(&self) -> &'static str {
         match self {
             List::Items(_) => "*types.baseList",
-            List::ConcatenatedLists(_) => "*types.concatList",
+            List::Joined(_) => "*types.concatList",
             List::Growing(_) => "*types.mutableList",
         }
     }
@@ -145,7 +139,7 @@ impl Key {
             }
             Value::Map(map) => Key::Identity(Arc::as_ptr(map).addr()),
             Value::List(List::Items(items)) => Key::Identity(Arc::as_ptr(items).addr()),
-            Value::List(List::ConcatenatedLists(sum)) => Key::Identity(Arc::as_ptr(sum).addr()),
+            Value::List(List::Joined(sum)) => Key::Identity(Arc::as_ptr(sum).addr()),
             Value::List(List::Growing(items)) => Key::Identity(Arc::as_ptr(items).addr()),
             Value::Url(url) => Key::Identity(Arc::as_ptr(url).addr()),
             Value::Optional(Some(inner)) => Key::Identity(Arc::as_ptr(inner).addr()),

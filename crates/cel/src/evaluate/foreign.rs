@@ -54,7 +54,7 @@ impl LibraryValue {
     /// is called on.
     pub fn call(function: &str, arguments: &[LibraryValue]) -> Result<LibraryValue, CallError> {
         let arguments: Vec<Value> = arguments.iter().map(|argument| argument.0.clone()).collect();
-        if !functions::overloads(function, POLICY).any(|overload| library::accepts_arguments(overload, &arguments)) {
+        if !functions::overloads(function, POLICY).any(|overload| library::accepts(overload, &arguments)) {
             return Err(CallError::NoSuchOverload);
         }
         match library::apply(function, &arguments, &CallContext::of(&BEHAVIOUR)) {

@@ -98,7 +98,7 @@ pub(super) fn call(guard: &Guard, name: &str, args: &[Value], context: &CallCont
             }
         }
         Guard::Overloads(overloads) => {
-            if !overloads.iter().any(|overload| accepts_arguments(overload, args)) {
+            if !overloads.iter().any(|overload| accepts(overload, args)) {
                 let types: Vec<&str> = args.iter().map(Value::type_name).collect();
                 return error(format!("no such overload: {name}({})", types.join(", ")));
             }
@@ -108,7 +108,7 @@ pub(super) fn call(guard: &Guard, name: &str, args: &[Value], context: &CallCont
 }
 
 /// True if the overload accepts arguments of these types and this number.
-pub(super) fn accepts_arguments(overload: &Overload, args: &[Value]) -> bool {
+pub(super) fn accepts(overload: &Overload, args: &[Value]) -> bool {
     overload.params.len() == args.len()
         && overload.params.iter().zip(args).all(|(param, arg)| has_declared_type(arg, param))
 }

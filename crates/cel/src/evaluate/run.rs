@@ -164,7 +164,7 @@ impl<'p> Run<'p> {
                 cancelled => return cancelled,
             }
         }
-        if problem.is_none() && library::cost::is_cost_known_before_call(call.function) {
+        if problem.is_none() && library::cost::cost_ignores_result(call.function) {
             let remembered: Vec<Option<Value>> = args.iter().cloned().map(Some).collect();
             let cost = library::cost::call_cost(
                 call.function,

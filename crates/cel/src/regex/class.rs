@@ -5,7 +5,7 @@
 use std::fmt::Write as _;
 
 use super::unicode;
-use super::{PatternError, part_before, error};
+use super::{PatternError, error, part_before};
 
 const INVALID_RANGE: &str = "invalid character class range";
 

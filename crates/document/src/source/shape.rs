@@ -52,10 +52,7 @@ pub fn has_placeholder(text: &str) -> bool {
         match mark {
             "$" => rest.strip_prefix('{').is_some_and(|rest| starts_with_name_before(rest, &["}", ":", "-"])),
             // In braces, any word could be a flow mapping; placeholders are in capitals.
-            "{" => {
-                rest.starts_with(|first: char| first.is_ascii_uppercase())
-                    && starts_with_capitals_before(rest, '}')
-            }
+            "{" => rest.starts_with(|first: char| first.is_ascii_uppercase()) && capitals_before(rest, '}'),
             "_" => rest.strip_prefix('_').is_some_and(|rest| starts_with_name_before(rest, &["__"])),
             "@" => starts_with_name_before(rest, &["@"]),
             "%" => starts_with_name_before(rest, &["%"]),
@@ -78,7 +75,7 @@ fn starts_with_name_before(text: &str, ends: &[&str]) -> bool {
 }
 
 /// True if the text begins with capital letters, digits and underscores only, followed by `end`.
-fn starts_with_capitals_before(text: &str, end: char) -> bool {
+fn capitals_before(text: &str, end: char) -> bool {
     let is_part = |letter: char| letter.is_ascii_uppercase() || letter.is_ascii_digit() || letter == '_';
     text.trim_start_matches(is_part).starts_with(end)
 }

@@ -19,8 +19,8 @@ pub struct ReportedClass<'d> {
 
 /// A DeviceClass with compiled selectors.
 pub(super) struct CompiledClass<'d> {
-    name: &'d str,
-    selectors: Result<Vec<Program>, String>,
+    pub(super) name: &'d str,
+    pub(super) selectors: Result<Vec<Program>, String>,
 }
 
 impl<'d> CompiledClass<'d> {
@@ -37,10 +37,6 @@ impl<'d> CompiledClass<'d> {
             .collect();
         classes.sort_by_key(|class| class.name);
         classes
-    }
-
-    pub(super) fn into_reported(self) -> ReportedClass<'d> {
-        ReportedClass { name: self.name, error: self.selectors.err() }
     }
 }
 

@@ -28,7 +28,7 @@ type DeviceName<'d> = (&'d str, &'d str, &'d str);
 
 /// The holders of all devices.
 pub(super) struct Holders<'d> {
-    published: HashMap<DeviceKey, Vec<Holder<'d>>, RandomState>,
+    pub(super) published: HashMap<DeviceKey, Vec<Holder<'d>>, RandomState>,
     unpublished: BTreeMap<DeviceName<'d>, UnpublishedDevice<'d>>,
 }
 
@@ -66,11 +66,6 @@ impl<'d> Holders<'d> {
             }
         }
         holders
-    }
-
-    /// The holders of a published device.
-    pub(super) fn holders_of(&self, device: DeviceKey) -> Vec<Holder<'d>> {
-        self.published.get(&device).cloned().unwrap_or_default()
     }
 
     /// The devices that claims hold although no slice publishes them.

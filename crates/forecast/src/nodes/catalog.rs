@@ -53,17 +53,17 @@ pub(super) struct PodClass<'d> {
 #[derive(Debug)]
 pub struct Catalog<'d> {
     semantics: FilterSemantics,
-    resources: ResourceNames<'d>,
+    pub(super) resources: ResourceNames<'d>,
     namespaces: HashMap<&'d str, Labels<'d>, RandomState>,
     pods: Vec<PodNeeds<'d>>,
-    classes: Vec<PodClass<'d>>,
+    pub(super) classes: Vec<PodClass<'d>>,
     class_of: HashMap<String, ClassId, RandomState>,
     classes_in: HashMap<&'d str, Vec<ClassId>, RandomState>,
     /// The classes whose pods have affinity terms.
     classes_with_terms: Vec<ClassId>,
-    kind_of: HashMap<String, KindId, RandomState>,
-    shape_of: HashMap<String, ShapeId, RandomState>,
-    topologies: Vec<&'d str>,
+    pub(super) kind_of: HashMap<String, KindId, RandomState>,
+    pub(super) shape_of: HashMap<String, ShapeId, RandomState>,
+    pub(super) topologies: Vec<&'d str>,
 }
 
 impl<'d> Catalog<'d> {
@@ -146,24 +146,12 @@ impl<'d> Catalog<'d> {
         self.semantics
     }
 
-    pub(super) fn resources_mut(&mut self) -> &mut ResourceNames<'d> {
-        &mut self.resources
-    }
-
     pub(super) fn class(&self, class: ClassId) -> &PodClass<'d> {
         &self.classes[class.0 as usize]
     }
 
     pub(super) fn classes(&self) -> impl Iterator<Item = (ClassId, &PodClass<'d>)> {
         self.classes.iter().enumerate().map(|(place, class)| (ClassId(next_index(place)), class))
-    }
-
-    pub(super) fn class_count(&self) -> usize {
-        self.classes.len()
-    }
-
-    pub(super) fn kind_count(&self) -> usize {
-        self.kind_of.len()
     }
 
     /// The labels of a namespace. For an unknown namespace, only the label that every namespace has.
@@ -184,14 +172,6 @@ impl<'d> Catalog<'d> {
 
     pub(super) fn classes_with_terms(&self) -> impl Iterator<Item = (ClassId, &PodClass<'d>)> {
         self.classes_with_terms.iter().map(|&class| (class, self.class(class)))
-    }
-
-    pub(super) fn shape_count(&self) -> usize {
-        self.shape_of.len()
-    }
-
-    pub(super) fn topology_count(&self) -> usize {
-        self.topologies.len()
     }
 
     pub(super) fn topology_key(&self, topology: TopologyId) -> &'d str {

@@ -48,9 +48,9 @@ impl<'c, 'd> Fits<'c, 'd> {
         Fits {
             catalog,
             nodes,
-            of_shape: unknown(catalog.shape_count()),
-            of_kind: unknown(catalog.kind_count()),
-            domains: unknown(catalog.topology_count()),
+            of_shape: unknown(catalog.shape_of.len()),
+            of_kind: unknown(catalog.kind_of.len()),
+            domains: unknown(catalog.topologies.len()),
         }
     }
 

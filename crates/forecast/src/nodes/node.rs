@@ -87,7 +87,7 @@ pub struct Nodes<'d> {
     columns: Vec<Option<usize>>,
     column_count: usize,
     /// Allocatable amounts of these resources, node by node.
-    scalars: Vec<i64>,
+    pub(super) scalars: Vec<i64>,
 }
 
 impl<'d> Nodes<'d> {
@@ -165,10 +165,6 @@ impl<'d> Nodes<'d> {
     /// The allocatable amount of a resource on the node.
     pub(super) fn allocatable_amount(&self, node: NodeIndex, resource: ResourceId) -> i64 {
         self.scalar_cell(node, resource).map_or(0, |cell| self.scalars[cell])
-    }
-
-    pub(super) fn scalar_cells(&self) -> usize {
-        self.scalars.len()
     }
 
     /// Groups the nodes by the value of a label.

@@ -64,8 +64,8 @@ impl<'c, 'd> Occupancy<'c, 'd> {
             catalog,
             nodes,
             usage: vec![Usage::default(); nodes.len()],
-            scalars: vec![0; nodes.scalar_cells()],
-            last_of_class: vec![END_OF_LIST; catalog.class_count()],
+            scalars: vec![0; nodes.scalars.len()],
+            last_of_class: vec![END_OF_LIST; catalog.classes.len()],
             bound: Vec::new(),
             ports: Vec::new(),
         }

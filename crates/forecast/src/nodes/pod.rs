@@ -133,7 +133,7 @@ impl<'d> PodNeeds<'d> {
             .map(|term| (term.get("weight").int().unwrap_or(0), NodeTerm::of(term.get("preference"))))
             .collect();
         let PodRequests { requested, taken, scored, counted } =
-            PodRequests::read(spec, status, catalog.resources_mut());
+            PodRequests::read(spec, status, &mut catalog.resources);
         let class = class_of(catalog, source, &labels);
         let images = images::images_of_pod(spec);
         let (shape, kind) = shape_and_kind_of(catalog, source, class, &images);

@@ -31,7 +31,9 @@ pub(super) fn effect<'d>(object: StoredObject<'d>, members: &[GroupMember<'d>]) 
     for group in groups.into_values().filter(|group| group.iter().any(|member| member.is_lost)) {
         let others: Vec<&str> =
             group.iter().filter(|member| !member.is_lost).map(|member| member.pod.name()).collect();
-        let loses_leader = group.iter().any(|member| member.is_lost && member.pod_label(WORKER_INDEX) == "0");
+        let is_leader =
+            |pod: StoredObject<'_>| pod.value.get("metadata").get("labels").get(WORKER_INDEX).text_is("0");
+        let loses_leader = group.iter().any(|member| member.is_lost && is_leader(member.pod));
         let is_pending =
             |member: &GroupMember<'_>| member.pod.value.get("status").get("phase").str() == "Pending";
         let is_recreated = match policy {

@@ -81,18 +81,15 @@ fn heading(title: &Text, is_pool: bool, devices: usize, words: &str) -> Markup {
 
 fn count_states(devices: &[&Device]) -> Class {
     let of = |state: State| devices.iter().filter(|device| device.is(state)).count();
+    let is_held = |device: &&&Device| device.is(State::Allocated) || device.is(State::Shared);
     Class {
         total: devices.len(),
-        allocated: of(State::Allocated) + devices.iter().filter(|device| is_only_shared(device)).count(),
+        allocated: devices.iter().filter(is_held).count(),
         tainted: of(State::Tainted),
         blocked: of(State::Blocked),
         free: of(State::Free),
         ..Class::default()
     }
-}
-
-fn is_only_shared(device: &Device) -> bool {
-    device.is(State::Shared) && !device.is(State::Allocated)
 }
 
 fn device_cell(device: &Device, seen: &mut HashSet<String>) -> Markup {

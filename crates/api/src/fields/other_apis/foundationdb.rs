@@ -21,15 +21,14 @@ pub(in crate::fields) static REPLACEMENTS: StructTy = partial_struct(
         f!("taints", TAINT_OPTIONS),
     ],
 );
-pub(in crate::fields) const MISSPELLED_REPLACEMENTS: Field =
-    f!("automaticReplacementOptions", Ty::Struct(&REPLACEMENTS));
+pub(in crate::fields) const MISSPELLED: Field = f!("automaticReplacementOptions", Ty::Struct(&REPLACEMENTS));
 pub(in crate::fields) static AUTOMATION: StructTy = partial_struct(
     "FoundationDBClusterAutomationOptions",
-    &[f!("replacements", Ty::Struct(&REPLACEMENTS)), MISSPELLED_REPLACEMENTS],
+    &[f!("replacements", Ty::Struct(&REPLACEMENTS)), MISSPELLED],
 );
 pub(in crate::fields) static CLUSTER_SPEC: StructTy = partial_struct(
     "FoundationDBClusterSpec",
-    &[f!("automationOptions", Ty::Struct(&AUTOMATION)), MISSPELLED_REPLACEMENTS],
+    &[f!("automationOptions", Ty::Struct(&AUTOMATION)), MISSPELLED],
 );
 pub(in crate::fields) static FOUNDATION_DB_CLUSTER: StructTy =
     partial_struct("FoundationDBCluster", &[API_VERSION, KIND, META, f!("spec", Ty::Struct(&CLUSTER_SPEC))]);

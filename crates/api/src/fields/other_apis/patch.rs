@@ -6,12 +6,12 @@ use crate::fields::claim::SELECTORS;
 use crate::fields::meta::{API_VERSION, KIND, META};
 use crate::fields::slice::CAPACITY;
 use crate::fields::taint::TAINTS;
-use crate::fields::{SINCE_1_36, STRINGS, api_struct};
+use crate::fields::{SINCE_1_36, STRINGS, api};
 use crate::profile::Availability;
 use crate::schema::{Field, StructTy, Ty};
 
 /// DevicePatchFilter, whose selectors are compared on updates.
-pub static DEVICE_PATCH_FILTER: StructTy = api_struct(
+pub static DEVICE_PATCH_FILTER: StructTy = api(
     "DevicePatchFilter",
     &[
         p!("deviceClassName", Ty::Str),
@@ -21,9 +21,9 @@ pub static DEVICE_PATCH_FILTER: StructTy = api_struct(
         SELECTORS,
     ],
 );
-pub(in crate::fields) static NULL_VALUE: StructTy = api_struct("NullValue", &[]);
+pub(in crate::fields) static NULL_VALUE: StructTy = api("NullValue", &[]);
 /// DeviceAttribute with one more alternative: `null` takes the attribute away.
-pub(in crate::fields) static NULLABLE_ATTRIBUTE: StructTy = api_struct(
+pub(in crate::fields) static NULLABLE_ATTRIBUTE: StructTy = api(
     "NullableDeviceAttribute",
     &[
         p!("int", Ty::Int),
@@ -37,7 +37,7 @@ pub(in crate::fields) static NULLABLE_ATTRIBUTE: StructTy = api_struct(
         p!("null", Ty::Struct(&NULL_VALUE)),
     ],
 );
-pub(in crate::fields) static DEVICE_PATCH: StructTy = api_struct(
+pub(in crate::fields) static DEVICE_PATCH: StructTy = api(
     "DevicePatch",
     &[
         p!("filter", Ty::Struct(&DEVICE_PATCH_FILTER)),
@@ -48,6 +48,6 @@ pub(in crate::fields) static DEVICE_PATCH: StructTy = api_struct(
     ],
 );
 pub(in crate::fields) static PATCH_SPEC: StructTy =
-    api_struct("ResourceSlicePatchSpec", &[a!("devices", Ty::Struct(&DEVICE_PATCH))]);
+    api("ResourceSlicePatchSpec", &[a!("devices", Ty::Struct(&DEVICE_PATCH))]);
 pub(in crate::fields) static PATCH: StructTy =
-    api_struct("ResourceSlicePatch", &[API_VERSION, KIND, META, f!("spec", Ty::Struct(&PATCH_SPEC))]);
+    api("ResourceSlicePatch", &[API_VERSION, KIND, META, f!("spec", Ty::Struct(&PATCH_SPEC))]);

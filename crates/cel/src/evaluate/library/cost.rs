@@ -4,10 +4,10 @@
 //! name, then the standard ones. An overload counts only where the checker found no other.
 //! cel-go `interpreter/runtimecost.go`, `ext`; Kubernetes `apiserver/pkg/cel/library/cost.go`
 
-use crate::size::{CREATE_LIST, PER_CHARACTER, PER_PATTERN_CHARACTER, scaled};
 use crate::evaluate::Behaviour;
 use crate::evaluate::value::{Failure, Value, panicked};
 use crate::overload::{Decl, Overload};
+use crate::size::{CREATE_LIST, PER_CHARACTER, PER_PATTERN_CHARACTER, scaled};
 
 type Arg = Option<Value>;
 
@@ -35,7 +35,7 @@ fn scaled_down(size: u64, factor: f64) -> u64 {
     if product < 0.0 { (product as i64).cast_unsigned() } else { product as u64 }
 }
 
-fn text_read_cost(arg: Option<&Arg>) -> u64 {
+fn text_cost(arg: Option<&Arg>) -> u64 {
     scaled(arg_size(arg), PER_CHARACTER)
 }
 
@@ -83,7 +83,7 @@ pub(in crate::evaluate) fn call_cost(
 
 /// True if the cost of a call does not depend on its result, so that a call that exceeds the limit can be
 /// skipped.
-pub(in crate::evaluate) fn is_cost_known_before_call(function: &str) -> bool {
+pub(in crate::evaluate) fn cost_ignores_result(function: &str) -> bool {
     matches!(function, "matches" | "find" | "findAll" | "contains")
 }
 
@@ -96,7 +96,9 @@ fn list_call_cost(
     behaviour: &Behaviour,
 ) -> Result<Option<u64>, Failure> {
     let cost = match overload.name {
-        "slice" | "lists.range" | "reverse" => allocated_list_cost(result.map_or(1, Value::cost_size)),
+        "slice" | "lists.range" | "reverse" => {
+            result.map_or(1, Value::cost_size).saturating_add(1 + CREATE_LIST)
+        }
         "flatten" => {
             let depth = match args.get(1) {
                 None => 1.0,
@@ -118,10 +120,6 @@ fn list_call_cost(
         _ => return Ok(None),
     };
     Ok(Some(cost))
-}
-
-fn allocated_list_cost(size: u64) -> u64 {
-    size.saturating_add(1 + CREATE_LIST)
 }
 
 fn set_comparison_cost(args: &[Arg], factor: f64) -> u64 {
@@ -163,7 +161,7 @@ fn kubernetes_call_cost(
         }
         "ip" if overload.is_some_and(Overload::is_member) => 1,
         "url" | "lowerAscii" | "upperAscii" | "substring" | "trim" | "cidr" | "isIP" | "isCIDR"
-        | "quantity" | "isQuantity" | "semver" | "isSemver" | "ip" => text_read_cost(args.first()),
+        | "quantity" | "isQuantity" | "semver" | "isSemver" | "ip" => text_cost(args.first()),
         "replace" | "split" | "ip.isCanonical" => {
             scaled(arg_size(args.first()).saturating_mul(2), PER_CHARACTER)
         }
@@ -173,7 +171,7 @@ fn kubernetes_call_cost(
             let network = arg_size(args.first());
             let compared = scaled(network + network, PER_CHARACTER);
             let masked = if function == "containsCIDR" { scaled(network, PER_CHARACTER) + 1 } else { 0 };
-            let parsed = if takes_text { text_read_cost(args.get(1)) } else { 0 };
+            let parsed = if takes_text { text_cost(args.get(1)) } else { 0 };
             compared + masked + parsed
         }
         "validate" => match args.first() {

@@ -141,10 +141,10 @@ pub(super) fn call(name: &str, args: &[Value]) -> Option<Evaluated> {
             Ok(Value::Bool(prefix.contains(address.0)))
         }
         ("containsCIDR", [Value::Cidr(outer), Value::Cidr(inner)]) => {
-            Ok(Value::Bool(contains_prefix(*outer, *inner)))
+            Ok(Value::Bool(contains(*outer, *inner)))
         }
         ("containsCIDR", [Value::Cidr(outer), Value::String(text)]) => {
-            parse_prefix(text).map(|inner| Value::Bool(contains_prefix(*outer, inner)))
+            parse_prefix(text).map(|inner| Value::Bool(contains(*outer, inner)))
         }
         ("prefixLength", [Value::Cidr(prefix)]) => Ok(Value::Int(prefix.bits.into())),
         ("masked", [Value::Cidr(prefix)]) => Ok(Value::Cidr(prefix.masked())),
@@ -158,6 +158,6 @@ fn parse_prefix(text: &str) -> Result<Prefix, crate::evaluate::value::Failure> {
     Prefix::parse(text).or_else(problem)
 }
 
-fn contains_prefix(outer: Prefix, inner: Prefix) -> bool {
+fn contains(outer: Prefix, inner: Prefix) -> bool {
     outer.bits <= inner.bits && outer.contains(inner.address)
 }

@@ -40,11 +40,6 @@ impl Editor<'_> {
         Some(vec![(value.end..value.end, format!(",{gap}{member}"))])
     }
 
-    /// The text of a member, `"key": value` or `key: value`, with quotes as `like`, a key of the same object, has them.
-    pub(super) fn member_text(&self, key: &str, like: &str, value: &str) -> String {
-        format!("{}: {value}", self.string_text(key, like))
-    }
-
     /// Inserts `open` and `close` around a range. If the range begins a line, they get their own lines, and
     /// the lines between them are indented.
     pub(super) fn enclose(&self, bytes: Range<usize>, open: &str, close: &str) -> Vec<Replacement> {

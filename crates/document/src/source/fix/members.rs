@@ -46,7 +46,7 @@ impl<'d> Editor<'d> {
         }
         let like = object.members().next().map_or("", |(key, _)| self.source_text(key));
         // Its value has no quotes to go by.
-        let member = self.member_text(key, like, &self.scalar_text(value, ""));
+        let member = format!("{}: {}", self.string_text(key, like), self.scalar_text(value, ""));
         if self.is_flow(object) {
             return self.insert_flow(object, &member);
         }
