@@ -13,11 +13,16 @@ pub(crate) fn run(data: &[u8]) {
     _ = gofmt::quote_bytes(data);
     let Ok(text) = std::str::from_utf8(data) else { return };
     if let Ok(quantity) = Quantity::parse(text) {
-        let written = quantity.text().into_owned();
-        let again = Quantity::parse(&written)
-            .unwrap_or_else(|error| panic!("{text} is written as {written}: {error:?}"));
-        assert_eq!(quantity.cmp(&again), std::cmp::Ordering::Equal, "{text} is written as {written}");
-        assert_eq!(again.text(), written, "{text} is written as two texts");
+        // Go has no suffix for larger ones, and writes them without their exponent.
+        let largest = Quantity::parse("1e21").expect("a quantity");
+        let is_small = quantity.cmp(&largest).is_lt() && quantity.cmp(&largest.negated()).is_gt();
+        if is_small {
+            let written = quantity.text().into_owned();
+            let again = Quantity::parse(&written)
+                .unwrap_or_else(|error| panic!("{text} is written as {written}: {error:?}"));
+            assert_eq!(quantity.cmp(&again), std::cmp::Ordering::Equal, "{text} is written as {written}");
+            assert_eq!(again.text(), written, "{text} is written as two texts");
+        }
         let exact = quantity.exact_text();
         let exact =
             Quantity::parse(&exact).unwrap_or_else(|error| panic!("{text} is exactly {exact}: {error:?}"));

@@ -27,12 +27,9 @@ pub(super) fn server_url(server: &str) -> anyhow::Result<ServerUrl> {
         begins && scheme.bytes().all(is_scheme) && !rest.is_empty() && !rest.starts_with('/')
     });
     let url = if has_scheme { address.to_owned() } else { format!("http://{address}") };
-    // Without a scheme of its own, it gets one so that a password is found, and is shown without it.
-    let shown = || {
-        let with_scheme = if has_scheme { server.to_owned() } else { format!("http://{server}") };
-        let shown = without_user(&with_scheme);
-        if has_scheme { shown } else { shown.trim_start_matches("http://").to_owned() }
-    };
+    // Without a scheme there is no telling where a password begins: everything up to the last `@` may belong to one.
+    let after_user = || server.rsplit_once('@').map_or(server, |(_, host)| host).to_owned();
+    let shown = || if has_scheme { without_user(server) } else { after_user() };
     let url: Uri = url.parse().ok().with_context(|| format!("server `{}` is not a URL", shown()))?;
     let is_http = matches!(url.scheme_str(), Some("http" | "https"));
     anyhow::ensure!(is_http, "server `{}` uses neither http nor https", shown());
@@ -140,6 +137,7 @@ mod tests {
             ("https://", Err("")),
             ("ftp://u:SECRET@a.example.com", Err("server `ftp://a.example.com` uses neither http nor https")),
             ("a b", Err("is not a URL")),
+            ("a b://u:SECRET@h, c: SECRET@d e", Err("server `d e` is not a URL")),
             ("", Err("has no server")),
         ] {
             match (server_url(server), expected) {
