@@ -90,7 +90,7 @@ Exit codes:
 If several codes apply, 4 takes precedence over 1, and 1 over 3.
 --exit-zero changes 1 to 0 and does not affect the other codes.";
 
-/// For `-h`, which has no room for more.
+/// The exit codes in one line, for `-h`; `--help` prints [`EXIT_CODES`].
 const SHORT_EXIT_CODES: &str = "\
 Exit codes: 0 nothing denied, 1 denied, 2 usage error, 3 unreadable input, 4 internal error";
 
@@ -109,7 +109,7 @@ struct Arguments {
     command: Command,
 }
 
-/// The commands, in the order of the help.
+/// Declares the enum of subcommands, in the order of the help, and its `run`, which runs the chosen one.
 macro_rules! commands {
     ($($(#[$when:meta])* $name:ident($arguments:ty);)*) => {
         #[derive(Debug, Subcommand)]
@@ -169,19 +169,19 @@ commands! {
 #[cfg(any(test, fuzzing))]
 #[cfg_attr(not(fuzzing), allow(unreachable_pub, reason = "public in builds for fuzzing"))]
 pub mod fuzzing {
-    /// A manifest, as `tollgate validate --fix` gets it.
+    /// Fixes a manifest like `tollgate validate --fix`.
     pub fn fix(data: &[u8]) {
         if let Ok(text) = std::str::from_utf8(data) {
             super::fix::fuzzing::fix(text);
         }
     }
 
-    /// The messages of an editor, as `tollgate lsp` gets them.
+    /// Plays messages of an editor to `tollgate lsp`.
     pub fn lsp(data: &[u8]) {
         super::lsp::fuzzing::play(data);
     }
 
-    /// The messages of a program, as `tollgate mcp` gets them.
+    /// Plays messages of a client to `tollgate mcp`.
     #[cfg(feature = "mcp")]
     pub fn mcp(data: &[u8]) {
         super::mcp::fuzzing::play(data);
@@ -191,13 +191,13 @@ pub mod fuzzing {
 /// Parses the arguments of the process, runs the command, and returns the exit code.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
-    if let Some(candidates) = plugin::completions(&arguments, Arguments::command) {
+    if let Some(candidates) = plugin::kubectl_completions(&arguments, Arguments::command) {
         _ = std::io::stdout().write_all(candidates.as_bytes());
         return ExitCode::SUCCESS;
     }
     plugin::note_program_name(&arguments);
     picture::note_command(&arguments);
-    let arguments = match parse(&arguments) {
+    let arguments = match parse_arguments(&arguments) {
         Ok(arguments) => arguments,
         Err(error) => {
             // Help and version are not errors and go to stdout; a closed pipe is ignored.
@@ -219,8 +219,9 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     })
 }
 
-/// Parses the arguments. Called as a plugin of kubectl, the program names itself as it was called.
-fn parse(arguments: &[OsString]) -> Result<Arguments, clap::Error> {
+/// Parses the arguments. Help and errors show the program as `kubectl tollgate` if it was started as a plugin of
+/// kubectl.
+fn parse_arguments(arguments: &[OsString]) -> Result<Arguments, clap::Error> {
     let mut command = Arguments::command();
     if let Some(name) = plugin::plugin_name(arguments) {
         command = command.bin_name(name);
@@ -233,7 +234,7 @@ fn parse(arguments: &[OsString]) -> Result<Arguments, clap::Error> {
 }
 
 fn dispatch(arguments: &Arguments) -> ExitCode {
-    Console::configure(arguments.output);
+    _ = console::OUTPUT_FLAGS.set(arguments.output);
     let mut console = Console::open();
     let outcome = arguments.command.run(&mut console);
     let outcome = outcome.and_then(|tally| console.finish().map(|()| tally).map_err(Failure::from));
@@ -246,16 +247,17 @@ fn dispatch(arguments: &Arguments) -> ExitCode {
     }
 }
 
-/// The arguments of a command that is part of another one, from its words without the name of the program.
+/// Parses the arguments of a command that another command runs in this process; `words` do not include the name
+/// of the program.
 #[cfg(feature = "ui")]
-fn parsed<A: clap::Args>(words: &[String]) -> Result<A, Failure> {
+fn parse_embedded<A: clap::Args>(words: &[String]) -> Result<A, Failure> {
     let command = A::augment_args(clap::Command::new("tollgate")).no_binary_name(true);
     let usage = |error: clap::Error| Failure::Usage(error.to_string());
     let mut matches = command.try_get_matches_from(words).map_err(usage)?;
     A::from_arg_matches_mut(&mut matches).map_err(usage)
 }
 
-/// A value as one line of JSON.
+/// Serializes a value as one line of JSON, with escapes for characters that a terminal would act on.
 fn to_json(value: &impl serde::Serialize) -> Result<String, Failure> {
     let text = serde_json::to_string(value).map_err(|error| Failure::Internal(error.into()))?;
     Ok(sanitize::json(&text).into_owned())

@@ -16,7 +16,7 @@ mod suppression;
 
 pub(crate) use acceptance::{Acceptance, ObjectName, SortedFindings};
 pub(crate) use baseline::{Baseline, KnownFindings, MAX_BASELINE_BYTES};
-pub(crate) use fields::{CONFIG, rules_and_origins};
-pub(crate) use file::{ConfigFile, Override, Setting, Strings};
+pub(crate) use fields::{CONFIG_SCHEMA, rules_and_origins};
+pub(crate) use file::{ConfigFile, Override, Setting, StringSettings};
 pub(crate) use levels::{LevelSetting, LevelTarget, Levels};
 pub use suppression::Suppressions;

@@ -12,7 +12,7 @@ mod answer;
 mod compare;
 mod corpus;
 
-pub use agreement::{Agreement, Count, Row};
+pub use agreement::{Agreement, AgreementCount, AgreementRow};
 pub use answer::{Answer, Refusal};
 pub use compare::{Comparison, Judge, OwnAnswer, SameParts};
 pub use corpus::served_kind_and_version;

@@ -6,7 +6,7 @@ use tollgate_document::finding::RuleId;
 /// Name and Markdown text of each rule page, sorted by name; `build.rs` makes the list.
 static PAGES: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/pages.rs"));
 
-/// The Markdown page about a rule; empty if there is none.
+/// Returns the Markdown page about a rule; empty if there is none.
 pub fn page(rule: RuleId) -> &'static str {
     let found = PAGES.binary_search_by_key(&rule.id, |(name, _)| name).ok();
     found.and_then(|index| PAGES.get(index)).map_or("", |(_, text)| text)

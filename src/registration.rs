@@ -20,7 +20,7 @@ use tollgate_engine::rules::{self, Origin};
 const CLAIMS: &str = "claims.validate.tollgate.dev";
 /// Webhook for claims and templates without tolerations.
 const OTHER_CLAIMS: &str = "other-claims.validate.tollgate.dev";
-/// Claims without tolerations that have parameters, constraints or admin access.
+/// Webhook for claims without tolerations that have parameters, constraints or admin access.
 const CLAIM_DETAILS: &str = "claim-details.validate.tollgate.dev";
 /// Webhook for claims with neither tolerations nor parameters, if only the others fail closed.
 const PLAIN_CLAIMS: &str = "plain-claims.validate.tollgate.dev";
@@ -39,8 +39,8 @@ const CLAIM_DEFAULTS: &str = "claims.mutate.tollgate.dev";
 /// Webhook that adds `timeAdded` to `spec.taints` of slices, which the second draft of KEP-5055 has.
 const SLICE_TIMES: &str = "slices.mutate.tollgate.dev";
 
-/// Every entry, in the order in which they are registered.
-const ALL: [&str; 11] = [
+/// Names of all entries of the base configurations, in the order in which they are registered.
+const ALL_ENTRIES: [&str; 11] = [
     CLAIMS,
     OTHER_CLAIMS,
     CLAIM_DETAILS,
@@ -54,8 +54,9 @@ const ALL: [&str; 11] = [
     SLICE_TIMES,
 ];
 
-/// Entries of other APIs that fail open and can have parameters, with the kinds that they send.
-const PODS: [(&str, &[ApiKind]); 4] = [
+/// Entries for pods and workloads, with the kinds that they send. They fail open unless a policy with
+/// `onUnavailable: Deny` is about one of these kinds.
+const POD_ENTRIES: [(&str, &[ApiKind]); 4] = [
     ("pods.validate.tollgate.dev", &[ApiKind::Pod]),
     (
         "workloads.validate.tollgate.dev",
@@ -67,7 +68,8 @@ const PODS: [(&str, &[ApiKind]); 4] = [
 
 const CLAIM_KINDS: [ApiKind; 2] = [ApiKind::ResourceClaim, ApiKind::ResourceClaimTemplate];
 
-/// The registered entries of the two base configurations, and the entries of all that fail closed for a policy.
+/// The webhook entries to register in the base configurations, and those of all configurations that must fail
+/// closed because of a policy.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct WebhookEntries {
     names: Vec<&'static str>,
@@ -76,7 +78,7 @@ pub(crate) struct WebhookEntries {
 }
 
 impl WebhookEntries {
-    /// The entries of the static manifests, which cover every set of policies.
+    /// Returns the entries of the static manifests, which cover every set of policies.
     pub(crate) fn of_static_manifests() -> WebhookEntries {
         WebhookEntries::select(
             |name| ![CLAIM_DETAILS, PLAIN_CLAIMS, POLICIES, SLICE_TIMES].contains(&name),
@@ -84,7 +86,7 @@ impl WebhookEntries {
         )
     }
 
-    /// The entries that the rules and policies of an engine need.
+    /// Returns the entries that the rules and policies of an engine need.
     pub(crate) fn needed_by(engine: &Engine) -> WebhookEntries {
         let enabled = |origin| rules::all().any(|rule| rule.origin == origin && engine.rules.has(rule));
         let (lints, ours) = (enabled(Origin::Lint), enabled(Origin::Lint) || enabled(Origin::Documented));
@@ -120,21 +122,22 @@ impl WebhookEntries {
             OTHER_SLICES => judges_every(ApiKind::ResourceSlice, closed),
             CLASSES => classes(closed),
             CLAIM_DEFAULTS => policies.has_defaults(closed),
-            name => PODS
+            name => POD_ENTRIES
                 .iter()
                 .any(|(pods, kinds)| *pods == name && kinds.iter().any(|kind| is_about(*kind, closed))),
         };
         WebhookEntries::select(is_needed, is_closed)
     }
 
-    /// Adds the entry for policies as custom resources.
+    /// Returns these entries and the one for policies that are custom resources.
     #[must_use]
     #[cfg(feature = "serve")]
-    pub(crate) fn with_policies(&self) -> WebhookEntries {
+    pub(crate) fn with_policy_entry(&self) -> WebhookEntries {
         WebhookEntries::select(|name| name == POLICIES || self.contains(name), |name| self.fails_closed(name))
     }
 
-    /// The entries that either of both has.
+    /// Returns the entries that are in either set, while policies are replaced. Leaves out an entry that a wider
+    /// one covers.
     #[must_use]
     #[cfg(feature = "serve")]
     pub(crate) fn union(&self, other: &WebhookEntries) -> WebhookEntries {
@@ -155,14 +158,14 @@ impl WebhookEntries {
         self.closed.contains(&name)
     }
 
-    /// The entries for which `wanted` is true. Those for which `closed` is true fail closed.
+    /// Selects the entries for which `wanted` is true; those for which `closed` is true fail closed.
     fn select(
         wanted: impl Fn(&'static str) -> bool,
         closed: impl Fn(&'static str) -> bool,
     ) -> WebhookEntries {
-        let all = ALL.into_iter().chain(PODS.map(|(name, _)| name));
+        let all = ALL_ENTRIES.into_iter().chain(POD_ENTRIES.map(|(name, _)| name));
         WebhookEntries {
-            names: ALL.into_iter().filter(|name| wanted(name)).collect(),
+            names: ALL_ENTRIES.into_iter().filter(|name| wanted(name)).collect(),
             closed: all.filter(|name| closed(name)).collect(),
         }
     }

@@ -201,7 +201,7 @@ pub struct DocumentResult<'a> {
 }
 
 impl<'a> DocumentResult<'a> {
-    /// The result for an input that cannot be read.
+    /// Creates the result for an input that cannot be read.
     pub fn unreadable(error: &'a InputError, text: &'a str, document: usize) -> DocumentResult<'a> {
         DocumentResult {
             text,
@@ -212,7 +212,7 @@ impl<'a> DocumentResult<'a> {
         }
     }
 
-    /// The result for a document that is skipped before its object is read.
+    /// Creates the result for a document that is skipped before its object is read.
     pub fn skipped(file: &'a str, document: usize, line: usize, reason: SkipReason) -> DocumentResult<'a> {
         DocumentResult {
             file,
@@ -234,7 +234,8 @@ impl<'a> DocumentResult<'a> {
         }
     }
 
-    /// `DeviceTaintRule r1`: kind and name of the object, or the number of the document if it has neither.
+    /// Returns kind and name of the object, such as `DeviceTaintRule ml/r1`, or the number of the document if it
+    /// has neither.
     fn object_label(&self) -> String {
         let name = if self.namespace.is_empty() {
             self.name.to_owned()
@@ -278,7 +279,7 @@ pub struct Summary {
     pub suppressed: usize,
     /// Findings that are not reported because a baseline has them.
     pub baselined: usize,
-    /// Findings of baselines that are not there any more.
+    /// Known findings of baselines that were not found any more.
     #[serde(rename = "staleBaseline")]
     pub stale: usize,
     /// Skipped documents by reason.
@@ -306,7 +307,7 @@ pub struct Summary {
     /// Files in which something was fixed; for people only.
     #[serde(skip)]
     pub fixed_files: usize,
-    /// The fixes were shown, not applied; for people only.
+    /// True if fixes were shown and not applied; for people only.
     #[serde(skip)]
     pub is_diff: bool,
 }
@@ -412,9 +413,9 @@ pub struct Report {
     pub styled: bool,
     /// True to print only findings, without a summary.
     pub quiet: bool,
-    /// Counts per rule instead of findings.
+    /// True to report counts per rule instead of findings.
     pub statistics: bool,
-    /// Skipped documents are listed in reports for people.
+    /// True to list skipped documents in reports for people.
     pub show_skipped: bool,
     /// True if the documents are objects of a cluster and the reader is the author of the policies. Text
     /// reports then count objects and show audit findings.
@@ -424,7 +425,7 @@ pub struct Report {
 }
 
 impl Report {
-    /// The header of the report.
+    /// Returns the header of the report.
     pub fn begin(&self) -> String {
         if self.statistics { String::new() } else { self.format.writer().begin(self) }
     }
@@ -443,7 +444,7 @@ impl Report {
         }
     }
 
-    /// The footer of the report.
+    /// Returns the footer of the report, which includes the summary.
     pub fn end(&self, summary: &Summary, statistics: &Statistics) -> String {
         if self.statistics {
             statistics.render(self, summary)
@@ -458,22 +459,22 @@ impl Report {
     }
 }
 
-/// The address of a rule's page on the web.
+/// Returns the URL of the page about a rule.
 pub(crate) fn docs_url(rule: &str) -> String {
     format!("{}/blob/main/docs/rules/{rule}.md", env!("CARGO_PKG_REPOSITORY"))
 }
 
-/// The releases and drafts that a finding applies to; `None` if only one was checked.
+/// Returns the releases and drafts that a finding applies to; `None` if only one was checked.
 fn profiles_if_several(located: &LocatedFinding, report: &Report) -> Option<String> {
     (report.profiles.len() > 1).then(|| located.diagnostic.profiles.join(", "))
 }
 
-/// The text without characters that could control a terminal: see [`sanitize`].
+/// Replaces characters that could control a terminal: see [`sanitize`].
 pub(crate) fn printable(text: &str) -> String {
     sanitize::text(text).into_owned()
 }
 
-/// The first sentence of a rule's page, which follows `**origin · level**`.
+/// Returns the first sentence of the page about a rule, which follows `**origin · level**`.
 pub(crate) fn first_sentence(page: &str) -> String {
     let lines = page.lines().skip(1).skip_while(|line| line.trim().is_empty());
     let paragraph: Vec<&str> = lines.take_while(|line| !line.trim().is_empty()).map(str::trim).collect();

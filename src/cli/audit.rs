@@ -114,17 +114,16 @@ struct AuditRun<'a> {
     namespace: Option<&'a str>,
     now: String,
     /// The times within a week at which allow entries expire.
-    ends_soon: Vec<String>,
+    expirations_within_week: Vec<String>,
 }
 
 impl AuditRun<'_> {
-    /// True if an enabled rule or policy needs the state of the cluster: one about the impact of taint rules.
+    /// True if an enabled rule or policy counts the impact of taint rules, which needs pods, claims and devices.
     fn needs_state(&self) -> bool {
         self.engine.policies.limits_impact() || self.engine.has_rule(TAINT_RULE_IMPACT)
     }
 
-    /// True if objects of this namespace are audited: of any, unless `--namespace` names one. Objects without a
-    /// namespace have the empty one.
+    /// True if `--namespace` is not set or names this namespace. Objects without a namespace pass the empty name.
     fn includes(&self, namespace: &str) -> bool {
         self.namespace.is_none_or(|wanted| wanted == namespace)
     }
@@ -143,12 +142,12 @@ impl Arguments {
         }
         let texts = state::read_texts(&self.state)?;
         let mut header = read_headers(&texts);
-        let cluster = self.dump_cluster(&mut header, console)?;
+        let cluster = self.dumped_cluster_profile(&mut header, console)?;
         let profiles = self.engine.release.dump_profiles(&header, console)?;
         let mut run = self.audit_run(profiles)?;
         run.engine = run.engine.for_stored_objects(cluster);
         let mut reporter = AuditReporter::begin(&self.output, self.statistics, &run, console)?;
-        reporter.kubectl = self.engine.release.kubectl();
+        reporter.kubectl = self.engine.release.server.context.kubectl();
         reporter.source = StateSource::of(&self.state, &header, &self.engine.release)?;
         dump::audit(&texts, run, &mut reporter, console)?;
         Ok(self.exit.apply(reporter.end(console)?))
@@ -159,7 +158,7 @@ impl Arguments {
         let asked = self.engine.release.live_server()?;
         let run = self.audit_run(self.engine.release.live_profiles()?)?;
         let mut reporter = AuditReporter::begin(&self.output, self.statistics, &run, console)?;
-        reporter.kubectl = self.engine.release.kubectl();
+        reporter.kubectl = self.engine.release.server.context.kubectl();
         reporter.source = StateSource::of(&[], &Inventory::default(), &self.engine.release)?;
         reporter.cluster = Some(format!("{}: Kubernetes {}", asked.endpoint(), asked.info.release));
         live::audit(asked, run, &mut reporter, console);
@@ -172,8 +171,9 @@ impl Arguments {
         Err(super::shared::state_is_required())
     }
 
-    /// The profile of the cluster that a dump comes from, as far as the dump or `--from` tells; `None` if neither does.
-    fn dump_cluster(
+    /// Returns the profile of the cluster that a dump comes from, as recorded in the dump or set with `--from`;
+    /// `None` if neither is known.
+    fn dumped_cluster_profile(
         &self,
         header: &mut Inventory,
         console: &mut Console,
@@ -191,12 +191,12 @@ impl Arguments {
         from.with_gates(&GateChoice::Default).map(Some).map_err(Failure::Usage)
     }
 
-    /// The settings of a run against these profiles.
+    /// Builds the engine and the settings of an audit that checks objects against these profiles.
     fn audit_run(&self, profiles: Vec<&'static Profile>) -> Result<AuditRun<'_>, Failure> {
         let engine = self.engine.engine_for(DefaultRules::Stored, profiles)?.for_stored_objects(None);
         let now = self.clock.now();
-        let ends_soon = deadlines::ends_soon(&engine.policies, &now);
+        let expirations_within_week = deadlines::expirations_within_week(&engine.policies, &now);
         let (levels, namespace) = (self.levels.levels(), self.namespace.as_deref());
-        Ok(AuditRun { engine, levels, namespace, now, ends_soon })
+        Ok(AuditRun { engine, levels, namespace, now, expirations_within_week })
     }
 }

@@ -16,11 +16,12 @@ use tollgate_forecast::{
 /// A pod or a claim by namespace and name.
 type ObjectName<'a> = (&'a str, &'a str);
 
-/// The kinds of changes that decide which devices there are, and which are free.
+/// Kinds of changed objects that affect which devices exist and which are free.
 const DEVICE_KINDS: [ObjectKind; 4] =
     [ObjectKind::DeviceTaintRule, ObjectKind::ResourceSlice, ObjectKind::DeviceClass, ObjectKind::Node];
 
-/// The classes before and after a forecast, in which these objects are applied.
+/// Returns JSON with the device counts of each class before and after a forecast in which the objects `changes`
+/// are applied.
 pub(super) fn after_forecast(
     state: &State<'_>,
     changes: &[Doc<'_>],
@@ -40,14 +41,15 @@ pub(super) fn after_forecast(
     later.retain(ObjectKind::ResourceClaim, |claim| !released.contains(&(claim.namespace(), claim.name())));
     let after = report_devices(&later, profile);
     let mut counts = after.class_counts();
-    for (count, taken) in counts.iter_mut().zip(taken_by_pods(&after, forecast)) {
-        count.allocated += rounded(taken.allocated);
-        count.free = count.free.saturating_sub(rounded(taken.free));
+    for (count, taken) in counts.iter_mut().zip(devices_taken_by_pods(&after, forecast)) {
+        count.allocated += rounded_count(taken.allocated);
+        count.free = count.free.saturating_sub(rounded_count(taken.free));
     }
-    changes_text(&counts_by_name(&before, before.class_counts()), &counts_by_name(&after, counts))
+    capacity_changes_json(&counts_by_name(&before, before.class_counts()), &counts_by_name(&after, counts))
 }
 
-/// The classes before and after a drain: its devices are closed, and each pod that moves has as many devices elsewhere.
+/// Returns JSON with the device counts of each class before and after a drain: its devices are tainted, and each
+/// pod that moves gets as many devices elsewhere.
 pub(super) fn after_drain(state: &State<'_>, plan: &DrainPlan, profile: &Profile) -> String {
     let before = report_devices(state, profile);
     let closed: BTreeSet<_> =
@@ -85,7 +87,7 @@ pub(super) fn after_drain(state: &State<'_>, plan: &DrainPlan, profile: &Profile
             }
         }
     }
-    changes_text(&counts_by_name(&before, before.class_counts()), &counts_by_name(&before, after))
+    capacity_changes_json(&counts_by_name(&before, before.class_counts()), &counts_by_name(&before, after))
 }
 
 /// The claims that nobody uses once these pods are gone.
@@ -104,18 +106,18 @@ fn released_claims<'d>(
 
 /// Number of devices of a class that the pods of a forecast get, on average over its simulated runs.
 #[derive(Clone, Copy, Default)]
-struct Taken {
-    /// Devices that are not shared.
+struct DevicesTaken {
+    /// Devices that become allocated: those that are not shared.
     allocated: f64,
-    /// Devices that are free otherwise.
+    /// Devices that were free before.
     free: f64,
 }
 
 /// Returns for each device class of the report how many devices the pods of the forecast get.
-fn taken_by_pods(report: &DeviceReport<'_>, forecast: &Forecast) -> Vec<Taken> {
+fn devices_taken_by_pods(report: &DeviceReport<'_>, forecast: &Forecast) -> Vec<DevicesTaken> {
     let devices: HashMap<(&str, &str, &str), &ReportedDevice<'_>> =
         report.devices.iter().map(|device| ((device.driver, device.pool, device.device), device)).collect();
-    let mut taken = vec![Taken::default(); report.classes.len()];
+    let mut taken = vec![DevicesTaken::default(); report.classes.len()];
     for pod in &forecast.pods {
         let listed: u32 = pod.placements.iter().map(|placement| placement.courses).sum();
         for placement in &pod.placements {
@@ -141,7 +143,7 @@ fn taken_by_pods(report: &DeviceReport<'_>, forecast: &Forecast) -> Vec<Taken> {
     clippy::cast_sign_loss,
     reason = "a number of devices, which is never negative"
 )]
-fn rounded(number: f64) -> usize {
+fn rounded_count(number: f64) -> usize {
     number.round() as usize
 }
 
@@ -152,8 +154,11 @@ fn counts_by_name<'d>(
     report.classes.iter().map(|class| class.name).zip(counts).collect()
 }
 
-/// The classes that have devices, as JSON.
-fn changes_text(before: &BTreeMap<&str, DeviceCounts>, after: &BTreeMap<&str, DeviceCounts>) -> String {
+/// Returns JSON with the counts before and after, for each class that has devices.
+fn capacity_changes_json(
+    before: &BTreeMap<&str, DeviceCounts>,
+    after: &BTreeMap<&str, DeviceCounts>,
+) -> String {
     let names: BTreeSet<&&str> = before.keys().chain(after.keys()).collect();
     let changes = names.into_iter().filter_map(|name| {
         let of = |counts: &BTreeMap<&str, DeviceCounts>| counts.get(*name).copied().unwrap_or_default();
@@ -164,7 +169,7 @@ fn changes_text(before: &BTreeMap<&str, DeviceCounts>, after: &BTreeMap<&str, De
     text(&list(changes))
 }
 
-/// The devices of a class, and why its expression does not compile.
+/// Returns a JSON record with the device counts of a class; `error` says why its selector does not compile.
 pub(super) fn class_record(name: &str, counts: DeviceCounts, error: Option<&str>) -> Json {
     record! {
         "name": name,

@@ -27,7 +27,7 @@ pub(super) struct Arguments {
     dns_name: Vec<String>,
 }
 
-/// The files that the command writes.
+/// Names of the files that the command writes.
 const FILES: [&str; 4] = ["ca.crt", "ca.key", "tls.crt", "tls.key"];
 
 /// The default names in a certificate: those of the Service, and those of the local machine.
@@ -41,7 +41,7 @@ impl Arguments {
     pub(super) fn run(&self, console: &mut Console) -> Result<Tally, Failure> {
         let read = |name: &str| files::read_bytes(&self.directory.join(name), MAX_PEM).ok();
         let before = FILES.map(read);
-        SelfSignedCerts::open(Some(self.directory.clone()), self.dns_name.clone(), clock::unix())?;
+        SelfSignedCerts::open(Some(self.directory.clone()), self.dns_name.clone(), clock::unix_seconds())?;
         let replaced =
             FILES.into_iter().zip(before).filter(|(name, before)| before.is_some() && read(name) != *before);
         let replaced: Vec<&str> = replaced.map(|(name, _)| name).collect();

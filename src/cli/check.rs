@@ -52,7 +52,7 @@ impl TextSource {
         matches!(self, TextSource::Markdown { .. })
     }
 
-    /// The bytes of the manifests in a text: code blocks in Markdown, else the whole text.
+    /// Returns the byte ranges of the manifests in a text: code blocks in Markdown, else the whole text.
     fn manifest_ranges(self, text: &str) -> Vec<Range<usize>> {
         if self.is_markdown() { markdown::manifests(text) } else { std::iter::once(0..text.len()).collect() }
     }
@@ -93,7 +93,8 @@ impl TextChecker<'_> {
         self.check_against(&mut KnownFindings::default(), file, text, source, emit);
     }
 
-    /// Checks a text like [`Self::check`], given its findings in a baseline. Those left in `known` afterwards are gone.
+    /// Checks a text like [`Self::check`], and accepts findings that are in the baseline. Removes those from
+    /// `known`; what stays there no longer occurs.
     pub(super) fn check_against(
         &self,
         known: &mut KnownFindings,
@@ -119,11 +120,11 @@ impl TextChecker<'_> {
             policy_errors: None,
             emit,
         }
-        .check();
+        .check_documents();
     }
 
-    /// The Namespace objects of the text, if no others are known and it uses admin access, which a label of the
-    /// namespace allows.
+    /// Reads the Namespace objects of the text itself, if none were given and the text uses `adminAccess`, which
+    /// only namespaces with a certain label may.
     fn own_namespaces(&self, text: &str) -> Option<Namespaces> {
         (self.namespaces.is_none() && text.contains("adminAccess"))
             .then(|| namespaces::from_text(text))
@@ -140,7 +141,7 @@ impl TextChecker<'_> {
     }
 }
 
-/// State while the documents of one text are checked.
+/// State of the check of one text.
 struct TextRun<'r> {
     checker: &'r TextChecker<'r>,
     file: &'r str,
@@ -156,7 +157,7 @@ struct TextRun<'r> {
 }
 
 impl TextRun<'_> {
-    fn check(&mut self) {
+    fn check_documents(&mut self) {
         let mut count = 0;
         for part in self.source.manifest_ranges(self.text) {
             let text = self.text.get(part.clone()).unwrap_or_default();
@@ -201,14 +202,14 @@ impl TextRun<'_> {
         }
         if let TextSource::Found(role) = self.source
             && let Some(reason) = found::reason_to_skip(document, self.text, role)
-            && !self.is_test(root)
+            && !self.is_policy_test(root)
         {
             return self.report_skipped(document, reason);
         }
         if let Some(error) = document.not_an_object(self.file, &self.lines) {
             return (self.emit)(&DocumentResult::unreadable(&error, self.text, document.index));
         }
-        if self.is_test(root) {
+        if self.is_policy_test(root) {
             return self.report_test(document);
         }
         if is_policy(root) {
@@ -249,12 +250,12 @@ impl TextRun<'_> {
             document.doc.root(),
         );
         let object = ObjectName { kind: result.kind, namespace: result.namespace, name: result.name };
-        let sorted = self.checker.acceptance.sort(object, located, self.known);
+        let sorted = self.checker.acceptance.sort_findings(object, located, self.known);
         self.report_sorted(&result, &sorted, &[], None);
     }
 
     /// True if the document is a policy test: by the name of its file, unless it has an apiVersion.
-    fn is_test(&self, root: Value<'_>) -> bool {
+    fn is_policy_test(&self, root: Value<'_>) -> bool {
         let has_tests = self.source == TextSource::Named || root.get("tests").exists();
         policy::is_test(self.file) && !root.get("apiVersion").exists() && has_tests
     }
@@ -305,7 +306,7 @@ impl TextRun<'_> {
 
     /// Reports a policy: as valid, or its errors, as with `--policy`.
     fn report_policy(&mut self, document: &Document<'_>) {
-        let all = self.policy_errors.get_or_insert_with(|| policies::errors(self.file, self.text));
+        let all = self.policy_errors.get_or_insert_with(|| policies::errors_in_text(self.file, self.text));
         let own = all.iter().filter(|(of, _)| *of == document.index);
         let errors: Vec<InputError> = own.map(|(_, error)| error_in_text(error, &self.lines)).collect();
         if errors.is_empty() {
@@ -320,14 +321,14 @@ impl TextRun<'_> {
     /// Reports a policy test: as skipped, because `tollgate test` runs it, or with the errors that would keep it
     /// from running.
     fn report_test(&mut self, document: &Document<'_>) {
-        let errors = test::errors(self.file, document, &self.lines);
+        let errors = test::errors_in_test_file(self.file, document, &self.lines);
         if errors.is_empty() {
             return self.report_skipped(document, SkipReason::PolicyTest);
         }
         self.report_errors(document, errors);
     }
 
-    /// Reports errors with their places, one by one.
+    /// Reports each error as a result of its own, in the order of their lines.
     fn report_errors(&mut self, document: &Document<'_>, mut errors: Vec<InputError>) {
         errors.sort_by(|one, other| {
             (one.line, one.column, &one.message).cmp(&(other.line, other.column, &other.message))
@@ -357,25 +358,28 @@ impl TextRun<'_> {
                 hidden.extend(errors.into_iter().map(|error| locate(error, &self.lines, document, item)));
                 let mut located: Vec<LocatedFinding> =
                     found.into_iter().map(|found| locate(found, &self.lines, document, item)).collect();
-                if self.source != TextSource::Named && found::drop_placeholders(&mut located, self.text) {
+                if self.source != TextSource::Named
+                    && found::drop_findings_on_placeholders(&mut located, self.text)
+                {
                     skipped = located.is_empty().then_some(SkipReason::Template);
                 }
                 if self.source.is_markdown() {
                     found::keep_excerpt_findings(&mut located, document, self.text);
                 }
-                let (mut located, suppressed) = self.suppressions.sift(located, line);
+                let (mut located, suppressed) = self.suppressions.split_suppressed(located, line);
                 let (rules, profiles) = (&self.checker.engine.rules, self.checker.profiles);
                 located.extend(self.suppressions.faults(&self.lines, last_line, rules, profiles));
                 located.sort_by_key(|finding| (finding.location.line, finding.location.column));
                 let object = ObjectName { kind: result.kind, namespace: result.namespace, name: result.name };
-                sorted = self.checker.acceptance.sort(object, located, self.known);
+                sorted = self.checker.acceptance.sort_findings(object, located, self.known);
                 sorted.accepted.extend(suppressed);
             }
         }
         self.report_sorted(&result, &sorted, &hidden, skipped);
     }
 
-    /// Reports an object with what was found in it.
+    /// Reports an object with its findings: those to report, those accepted by a baseline or suppression, and
+    /// those hidden behind `exactly`.
     fn report_sorted(
         &mut self,
         result: &DocumentResult<'_>,
@@ -402,7 +406,7 @@ impl TextRun<'_> {
     }
 }
 
-/// A result with type, namespace and name of an object, and without a verdict.
+/// Returns a result with type, namespace and name of an object, to which the caller adds the verdict.
 fn result_without_verdict<'a>(
     file: &'a str,
     document: usize,
@@ -450,7 +454,7 @@ fn locate(
     LocatedFinding { diagnostic, location, also, fix }
 }
 
-/// The error of a policy as an error at its position in the text.
+/// Returns an error of a policy with its position in the text.
 fn error_in_text(error: &PolicyError, lines: &Lines<'_>) -> InputError {
     InputError::at_position(&error.file, lines, (error.line, error.column), error.message.clone())
 }

@@ -16,7 +16,7 @@ pub(super) fn load(paths: &[PathBuf]) -> Result<Option<Arc<ResourceClasses>>, Fa
         return Ok(None);
     }
     let mut classes = BTreeMap::new();
-    for file in policies::read(paths)? {
+    for file in policies::read_files(paths)? {
         let lines = Lines::of(&file.text);
         for document in documents(&file.text) {
             let document = document.map_err(|fault| fault.input_error(&file.name, &lines))?;

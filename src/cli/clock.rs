@@ -5,17 +5,17 @@ use chrono::{DateTime, SecondsFormat, Utc};
 #[cfg(feature = "cluster")]
 use tollgate_formats::gotime::Timestamp;
 
-/// The flag of every command that depends on the time.
+/// The flag `--now`, for commands whose result depends on the time.
 #[derive(Debug, clap::Args)]
 pub(super) struct ClockArgs {
     /// Use this time as the current time (RFC 3339; default: now)
-    #[arg(long, alias = "at", value_name = "TIME", value_parser = parse)]
+    #[arg(long, alias = "at", value_name = "TIME", value_parser = parse_now)]
     #[arg(hide_short_help = true)]
     now: Option<String>,
 }
 
 impl ClockArgs {
-    /// The given time, or the current one; RFC 3339, UTC, whole seconds.
+    /// Returns the time of `--now`, or the current time; RFC 3339, UTC, whole seconds.
     pub(super) fn now(&self) -> String {
         self.now.clone().unwrap_or_else(now)
     }
@@ -36,7 +36,7 @@ pub(super) fn now() -> String {
 /// The current time in seconds since 1970.
 #[cfg(feature = "serve")]
 #[expect(clippy::disallowed_methods, reason = "the one door to the clock")]
-pub(super) fn unix() -> i64 {
+pub(super) fn unix_seconds() -> i64 {
     Utc::now().timestamp()
 }
 
@@ -48,7 +48,7 @@ pub(super) fn timestamp() -> Timestamp {
     Timestamp { seconds: now.timestamp(), nanos: now.timestamp_subsec_nanos().min(999_999_999) }
 }
 
-/// A point in time to measure from.
+/// The current instant of the monotonic clock, to measure how long something takes.
 #[cfg(feature = "ui")]
 #[expect(clippy::disallowed_methods, reason = "the one door to the clock")]
 pub(super) fn monotonic() -> std::time::Instant {
@@ -56,7 +56,7 @@ pub(super) fn monotonic() -> std::time::Instant {
 }
 
 /// Parses the value of `--now` (RFC 3339) and returns it in UTC.
-fn parse(text: &str) -> Result<String, String> {
+fn parse_now(text: &str) -> Result<String, String> {
     let time =
         DateTime::parse_from_rfc3339(text).map_err(|error| format!("not an RFC 3339 time: {error}"))?;
     Ok(time.with_timezone(&Utc).to_rfc3339_opts(SecondsFormat::Secs, true))

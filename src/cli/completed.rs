@@ -13,21 +13,25 @@ use clap::{Arg, Command};
 use tollgate_api::profile::{Gate, Profile};
 
 /// Returns the names that a shell offers as completions.
-type Names = fn() -> Vec<&'static str>;
+type CompletionNames = fn() -> Vec<&'static str>;
 
-/// A parser with the values that a shell completes.
+/// A parser of flag values that also lists values for shell completion. Unlike the parsers of clap with possible
+/// values, it lets `parser` decide which values are accepted.
 #[derive(Clone)]
-pub(super) struct Completed<P> {
+pub(super) struct ParserWithCompletions<P> {
     parser: P,
-    names: Names,
+    names: CompletionNames,
 }
 
-/// Adds the values that a shell completes to a parser.
-pub(super) fn completed<P: TypedValueParser>(parser: P, names: Names) -> Completed<P> {
-    Completed { parser, names }
+/// Adds values for shell completion to a parser of flag values.
+pub(super) fn with_completions<P: TypedValueParser>(
+    parser: P,
+    names: CompletionNames,
+) -> ParserWithCompletions<P> {
+    ParserWithCompletions { parser, names }
 }
 
-impl<P: TypedValueParser> TypedValueParser for Completed<P> {
+impl<P: TypedValueParser> TypedValueParser for ParserWithCompletions<P> {
     type Value = P::Value;
 
     fn parse_ref(&self, command: &Command, arg: Option<&Arg>, value: &OsStr) -> Result<P::Value, Error> {
@@ -40,12 +44,12 @@ impl<P: TypedValueParser> TypedValueParser for Completed<P> {
 }
 
 /// The names that `--kubernetes` takes: releases, drafts and `cluster`.
-pub(super) fn profiles() -> Vec<&'static str> {
+pub(super) fn profile_names() -> Vec<&'static str> {
     Profile::all_with_patches().map(|profile| profile.name).chain(["cluster"]).collect()
 }
 
 /// The values of `--feature-gates`: `default`, `all`, and `GATE=true` and `GATE=false` for every gate.
-pub(super) fn feature_gates() -> Vec<&'static str> {
+pub(super) fn feature_gate_values() -> Vec<&'static str> {
     static SWITCHES: LazyLock<Vec<String>> = LazyLock::new(|| {
         let switched = |gate: Gate| ["true", "false"].map(|value| format!("{}={value}", gate.name()));
         Gate::ALL.iter().copied().flat_map(switched).collect()

@@ -24,14 +24,14 @@ impl Arguments {
         clap_complete::generate(self.shell, &mut command, "tollgate", &mut script);
         console.write_all(&script)?;
         if self.shell == Shell::Fish {
-            console.write_all(positionals_for_fish(&command).as_bytes())?;
+            console.write_all(fish_completions_of_positionals(&command).as_bytes())?;
         }
         Ok(Tally::default())
     }
 }
 
-/// The values of positional arguments, which the generator leaves out for fish.
-fn positionals_for_fish(command: &Command) -> String {
+/// Returns completions of positional arguments for fish, which the generator of clap omits.
+fn fish_completions_of_positionals(command: &Command) -> String {
     let mut out = String::new();
     for command in command.get_subcommands() {
         for argument in command.get_positionals() {
@@ -65,7 +65,7 @@ mod tests {
         clap_complete::generate(shell, &mut command, "tollgate", &mut script);
         let mut script = String::from_utf8(script).expect("UTF-8");
         if shell == Shell::Fish {
-            script.push_str(&super::positionals_for_fish(&command));
+            script.push_str(&super::fish_completions_of_positionals(&command));
         }
         script
     }

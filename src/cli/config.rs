@@ -76,11 +76,12 @@ pub(super) struct Arguments {
     fail_on: FailOnArgs,
 }
 
+/// The configuration of a path as `tollgate config -o json` prints it.
 #[derive(serde::Serialize)]
-struct Shown<'a> {
+struct ShownConfig<'a> {
     path: String,
     config: Option<&'a str>,
-    settings: Vec<show::Row>,
+    settings: Vec<show::SettingRow>,
 }
 
 impl Arguments {
@@ -96,14 +97,14 @@ impl Arguments {
             None => Path::new("."),
         };
         let mut lookup = self.config.lookup()?;
-        let number = lookup.of_folder(folder)?;
+        let number = lookup.find_for_folder(folder)?;
         let config = lookup.get(number);
         let settings = Settings::new(&self.engine, self.fail_on.fail_on, &self.config.levels, None, config)?;
-        let rows = show::rows(&self.given, &self.config.levels, &settings, config);
+        let rows = show::setting_rows(&self.given, &self.config.levels, &settings, config);
         let name = config.map(|config| config.file.name.as_str());
         match self.output {
             Output::Json => {
-                let shown = Shown { path, config: name, settings: rows };
+                let shown = ShownConfig { path, config: name, settings: rows };
                 writeln!(console, "{}", super::to_json(&shown)?)?;
             }
             Output::Text => {

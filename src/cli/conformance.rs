@@ -13,7 +13,7 @@ use std::io::Write as _;
 use std::path::PathBuf;
 
 use super::console::Console;
-use super::live::AskedServer;
+use super::live::ConnectedServer;
 use super::manifests::parse_namespace;
 use super::outcome::{Failure, Tally};
 use super::shared::{ExitZeroArgs, ServerArgs};
@@ -81,8 +81,8 @@ impl Arguments {
     pub(super) fn run(&self, console: &mut Console) -> Result<Tally, Failure> {
         self.check_usage()?;
         let choice = self.server.gate_choice();
-        let asked = AskedServer::ask(self.server.context.target(), choice, console)?;
-        let labels = self.labels(&asked, console)?;
+        let asked = ConnectedServer::connect(self.server.context.target(), choice, console)?;
+        let labels = self.namespace_labels(&asked, console)?;
         let sets: &[CorpusSet] =
             if self.generated { &[CorpusSet::Corpus, CorpusSet::Generated] } else { &[CorpusSet::Corpus] };
         let internal = |error: String| Failure::Internal(anyhow::anyhow!(error));
@@ -135,8 +135,8 @@ impl Arguments {
         Err(Failure::Usage(message.to_owned()))
     }
 
-    /// Reads the labels of the namespace, as JSON. They decide about admin access.
-    fn labels(&self, asked: &AskedServer, console: &mut Console) -> Result<String, Failure> {
+    /// Reads the labels of `--namespace`, as JSON. Whether an API server accepts `adminAccess` depends on them.
+    fn namespace_labels(&self, asked: &ConnectedServer, console: &mut Console) -> Result<String, Failure> {
         let name = &self.namespace;
         match asked.cluster.namespace_labels(name) {
             Ok(Some(labels)) => Ok(labels),
@@ -157,7 +157,7 @@ impl Arguments {
         console.note(&format!(
             "{} objects will be sent as dry-run create requests to namespace {} and the cluster scope, at most {} per \
              second; nothing is stored",
-            table::thousands(corpus.cases.len()),
+            table::group_digits(corpus.cases.len()),
             self.namespace,
             self.rate
         ));

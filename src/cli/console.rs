@@ -19,7 +19,7 @@ pub(super) struct Console {
     out: BufWriter<IgnoreBrokenPipe<Sink>>,
     /// The report may be coloured.
     pub(super) styled: bool,
-    /// What would be printed to stderr, if the output is captured.
+    /// The messages for stderr, if the output is kept in memory; `None` if it goes to the streams of the process.
     captured: Option<Messages>,
 }
 
@@ -43,36 +43,32 @@ pub(super) struct Messages {
 }
 
 /// The `--quiet` and `--color` flags of the process; set once, before anything is written.
-static OUTPUT_FLAGS: OnceLock<OutputArgs> = OnceLock::new();
+pub(super) static OUTPUT_FLAGS: OnceLock<OutputArgs> = OnceLock::new();
 
 fn output_flags() -> OutputArgs {
     OUTPUT_FLAGS.get().copied().unwrap_or(OutputArgs { quiet: false, color: Color::Auto })
 }
 
 impl Console {
-    /// Sets `--quiet` and `--color` for the process; must be called before anything is written.
-    pub(super) fn configure(arguments: OutputArgs) {
-        _ = OUTPUT_FLAGS.set(arguments);
-    }
-
     /// The console of this process: stdout with a buffer. Colors follow `--color`, and without it the variables `NO_COLOR`
     /// and `CLICOLOR_FORCE` and whether stdout is a terminal.
     pub(super) fn open() -> Console {
         let styled = is_styled(|| anstream::AutoStream::choice(&io::stdout()));
-        Console::to(Sink::Stdout(io::stdout()), styled, None)
+        Console::with_sink(Sink::Stdout(io::stdout()), styled, None)
     }
 
-    /// A console in memory, for a command that is part of another one.
+    /// Returns a console that keeps its output in memory, for a command that another one runs, as `tollgate ui`
+    /// does.
     #[cfg(feature = "ui")]
     pub(super) fn captured() -> Console {
-        Console::to(Sink::Memory(Vec::new()), false, Some(Messages::default()))
+        Console::with_sink(Sink::Memory(Vec::new()), false, Some(Messages::default()))
     }
 
-    fn to(sink: Sink, styled: bool, captured: Option<Messages>) -> Console {
+    fn with_sink(sink: Sink, styled: bool, captured: Option<Messages>) -> Console {
         Console { out: BufWriter::with_capacity(1 << 16, IgnoreBrokenPipe::new(sink)), styled, captured }
     }
 
-    /// The report and the messages of a console in memory.
+    /// Returns the report and the messages that were written to a console in memory.
     #[cfg(feature = "ui")]
     pub(super) fn into_captured(self) -> (String, Messages) {
         let report = match self.out.into_inner().map(|out| out.inner) {
@@ -118,7 +114,8 @@ impl Console {
         _ = writeln!(io::stderr(), "{on}{word}{off}: {}", sanitize::text(message));
     }
 
-    /// Writes a report to stderr. If that fails, there is nowhere to report it.
+    /// Writes text to stderr unchanged, for commands whose report belongs there. Ignores failures, because there
+    /// is nowhere to report them.
     pub(super) fn write_stderr(&mut self, text: &str) {
         if let Some(messages) = &mut self.captured {
             messages.notes.push(text.to_owned());
@@ -133,7 +130,8 @@ impl Console {
         self.out.write_all(sanitize::text(text).as_bytes())
     }
 
-    /// Writes data for programs unchanged, except on a terminal.
+    /// Writes data for programs unchanged; on a terminal, control characters other than tabs and line feeds are
+    /// replaced.
     pub(super) fn write_data(&mut self, text: &str) -> io::Result<()> {
         if self.captured.is_some() || !io::stdout().is_terminal() {
             return self.out.write_all(text.as_bytes());
@@ -265,7 +263,7 @@ pub(super) fn is_ci() -> bool {
     std::env::var("CI").is_ok_and(|value| !value.is_empty() && !value.eq_ignore_ascii_case("false"))
 }
 
-/// The word quoted for a shell, if it needs quotes.
+/// Returns the word as a shell must get it: in quotes if it needs them.
 pub(super) fn shell_word(word: &str) -> String {
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./=:,@%+".contains(letter);
     if !word.is_empty() && word.chars().all(is_plain) {
@@ -275,6 +273,7 @@ pub(super) fn shell_word(word: &str) -> String {
     format!("'{}'", sanitize::line(word).replace('\'', r"'\''"))
 }
 
+/// True if a stream is coloured: by `--color`, and with `auto` by what the stream is.
 fn is_styled(automatic: impl Fn() -> ColorChoice) -> bool {
     match output_flags().color {
         Color::Always => true,

@@ -120,7 +120,8 @@ enum Grouping {
     Namespace,
 }
 
-/// If a list of one of these kinds was cut off, the report is wrong.
+/// Kinds that the report is computed from. If a list of one of them is truncated in the dump, the report is
+/// incomplete.
 pub(super) const READ_KINDS: [ObjectKind; 5] = [
     ObjectKind::ResourceSlice,
     ObjectKind::ResourceClaim,
@@ -129,7 +130,7 @@ pub(super) const READ_KINDS: [ObjectKind; 5] = [
     ObjectKind::Pod,
 ];
 
-/// Without objects of these kinds the report is not complete.
+/// A dump without any object of one of these kinds is reported as incomplete, unless `--assume-complete` is set.
 pub(super) const NEEDED_KINDS: [ObjectKind; 3] =
     [ObjectKind::ResourceSlice, ObjectKind::ResourceClaim, ObjectKind::DeviceClass];
 
@@ -185,8 +186,8 @@ impl Arguments {
     ) -> Result<(), Failure> {
         let mut report = report_devices(state, profile);
         let classes = self.selected_classes(&report)?;
-        self.check_targets(&report)?;
-        self.check_nodes(&report, state)?;
+        self.refuse_empty_targets(&report)?;
+        self.refuse_unknown_nodes(&report, state)?;
         report.devices.retain(|device| self.selects(device, classes.as_deref()));
         let shown = self.shown_classes(&report, classes.as_deref());
         let at = self.clock.now();
@@ -195,7 +196,7 @@ impl Arguments {
             Output::Json => writeln!(console, "{}", super::to_json(&record())?)?,
             Output::Html => {
                 let page = tollgate_picture::pages::devices(record().get(), &source.page(incomplete));
-                picture::write(page, console)?;
+                picture::write_page(page, console)?;
             }
             Output::Text | Output::Wide => {
                 let is_wide = self.output == Output::Wide;
@@ -207,7 +208,8 @@ impl Arguments {
         Ok(())
     }
 
-    /// The places of the classes of `--class`; `None` without it. A class that does not exist is most likely misspelt.
+    /// Returns the indexes of the classes of `--class`; `None` without the flag. A class that does not exist is
+    /// an error, because it is most likely misspelt.
     fn selected_classes(&self, report: &DeviceReport<'_>) -> Result<Option<Vec<usize>>, Failure> {
         if self.class.is_empty() {
             return Ok(None);
@@ -221,8 +223,8 @@ impl Arguments {
         self.class.iter().map(place).collect::<Result<_, _>>().map(Some)
     }
 
-    /// Refuses a target without devices, which is most likely misspelt.
-    fn check_targets(&self, report: &DeviceReport<'_>) -> Result<(), Failure> {
+    /// Returns an error for a target that no device matches, because it is most likely misspelt.
+    fn refuse_empty_targets(&self, report: &DeviceReport<'_>) -> Result<(), Failure> {
         let is_empty =
             |target: &&DeviceTarget| !report.devices.iter().any(|device| is_in_target(target, device));
         match self.targets.iter().find(is_empty) {
@@ -241,7 +243,7 @@ impl Arguments {
     }
 
     /// An error if `--node` names a node that neither the state nor a device has: it is most likely misspelt.
-    fn check_nodes(&self, report: &DeviceReport<'_>, state: &State<'_>) -> Result<(), Failure> {
+    fn refuse_unknown_nodes(&self, report: &DeviceReport<'_>, state: &State<'_>) -> Result<(), Failure> {
         if self.node.is_empty() {
             return Ok(());
         }
@@ -256,8 +258,8 @@ impl Arguments {
         Err(Failure::Input(format!("there is no Node `{wanted}`{hint}")))
     }
 
-    /// The places of the classes that are printed: those of `--class`, or if other flags leave devices out, those that
-    /// still have devices, or else all.
+    /// Returns the indexes of the classes to print: those of `--class`; or if other flags leave devices out,
+    /// those that still have devices; or else all.
     fn shown_classes(&self, report: &DeviceReport<'_>, selected: Option<&[usize]>) -> Vec<usize> {
         let counts = report.class_counts().into_iter().enumerate();
         let is_shown = |place: usize, count: DeviceCounts| match selected {

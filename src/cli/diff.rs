@@ -10,12 +10,12 @@ use similar::{DiffOp, TextDiff};
 
 const CONTEXT_LINES: usize = 3;
 
-/// Which line counts the header of a hunk contains.
+/// Whether the header of a hunk contains line counts of 1: `@@ -3,1 +3,1 @@` or `@@ -3 +3 @@`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum LineCounts {
-    /// All.
+    /// Yes: `@@ -3,1 +3,1 @@`.
     Always,
-    /// Those that are not 1, as `diff -u` writes it.
+    /// No, as in `diff -u`: `@@ -3 +3 @@`.
     AboveOne,
 }
 
@@ -29,7 +29,7 @@ pub(super) fn unified(name: &str, old: &str, new: &str, counts: LineCounts) -> S
         if out.is_empty() {
             _ = write!(out, "--- {name}\n+++ {name}\n");
         }
-        write_header(&mut out, hunk.ops(), counts);
+        write_hunk_header(&mut out, hunk.ops(), counts);
         for change in hunk.iter_changes() {
             _ = write!(out, "{}{}", change.tag(), change.value());
             if !change.value().ends_with('\n') {
@@ -40,7 +40,7 @@ pub(super) fn unified(name: &str, old: &str, new: &str, counts: LineCounts) -> S
     out
 }
 
-fn write_header(out: &mut String, ops: &[DiffOp], counts: LineCounts) {
+fn write_hunk_header(out: &mut String, ops: &[DiffOp], counts: LineCounts) {
     let (Some(first), Some(last)) = (ops.first(), ops.last()) else { return };
     let (old, new) =
         (first.old_range().start..last.old_range().end, first.new_range().start..last.new_range().end);

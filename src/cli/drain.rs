@@ -27,25 +27,25 @@ use super::given::GivenFlags;
 #[cfg(feature = "cluster")]
 use super::live;
 use super::outcome::{Failure, Tally};
-use super::picture::{self, DrawnRecord, StateSource};
+use super::picture::{self, RecordToDraw, StateSource};
 use super::shared::{ReleaseArgs, ReportOutput};
 #[cfg(feature = "cluster")]
 use super::snapshot::WORKLOAD_KINDS;
 use super::state::{self, StateObjects};
 #[cfg(feature = "cluster")]
-use super::taint::rule_version;
+use super::taint::common_rule_version;
 #[cfg(feature = "cluster")]
 use super::version::Output;
 #[cfg(feature = "cluster")]
 use crate::cluster::{BUDGETS, ListedKind};
 #[cfg(feature = "cluster")]
 use online::commands::{
-    NOT_REPEATED, check_confirmable, check_named, cluster_name, next_commands, typed_flags,
+    NOT_REPEATED, cluster_name, next_commands, require_confirmation, require_named_cluster, typed_flags,
 };
 #[cfg(feature = "cluster")]
 use online::reporter::Reporter;
 #[cfg(feature = "cluster")]
-use online::settings::{RunArgs, RunSettings, TypedNotes, WaitFor, release_problems};
+use online::settings::{RuleNotes, RunArgs, RunSettings, WaitFor, release_problems};
 #[cfg(feature = "cluster")]
 use online::start::{Session, lock_settings};
 use plan_json::plan_record;
@@ -137,7 +137,7 @@ pub(super) struct Undrain {
     release: ReleaseArgs,
 }
 
-/// Which devices, and the key of the taint.
+/// Arguments of `drain` and `undrain`: the devices, and the key of the taint.
 #[derive(Debug, clap::Args)]
 struct TargetArgs {
     /// Devices, as DRIVER[/POOL[/DEVICE]], or node/NAME for the devices that only this node can use
@@ -149,7 +149,7 @@ struct TargetArgs {
     key: String,
 }
 
-/// Which pods are moved, and how many at a time.
+/// Flags that select which pods a drain moves, and how many at a time.
 #[derive(Debug, clap::Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
 struct MoveArgs {
@@ -178,7 +178,7 @@ struct MoveArgs {
     max_wave: usize,
 }
 
-/// For `-h`, which has no room for more.
+/// The exit codes in one line, for `-h`; `--help` prints [`AFTER_HELP`].
 const SHORT_AFTER_HELP: &str = "\
 Exit codes: 0 devices are free, 1 claims hold devices or it stopped, 2 usage error, 3 refused";
 
@@ -217,7 +217,7 @@ struct PlanReport {
     samples: u32,
     request: DrainRequest,
     plan: DrainPlan,
-    /// What the dump does not contain, or what could not be listed in the cluster.
+    /// Messages about objects that the dump lacks or that could not be listed in the cluster.
     incomplete: Vec<String>,
 }
 
@@ -293,7 +293,8 @@ impl Drain {
         self.targets.request(self.moves.options())
     }
 
-    /// Makes the plan and prints it. Pods that stay, and claims without pods, count as denied for the exit code.
+    /// Makes the plan and prints it. Adds the pods that stay, and the claims without pods, to the denied objects
+    /// of `tally`, which make the exit code 1.
     pub(super) fn print_plan(
         &self,
         (state, source): (&State<'_>, &StateSource),
@@ -324,12 +325,12 @@ impl Drain {
         let report = PlanReport { profile, at, samples, request, plan, incomplete: incomplete_parts };
         match self.output {
             ReportOutput::Json => writeln!(console, "{}", super::to_json(&plan_record(&report))?)?,
-            ReportOutput::Text => console.write_text(&plan_text::render(&report))?,
+            ReportOutput::Text => console.write_text(&plan_text::plan_text(&report))?,
             ReportOutput::Html => {
                 let capacity = Some(capacity::after_drain(state, &report.plan, profile));
-                let drawn = DrawnRecord { json: plan_record(&report), capacity };
+                let drawn = RecordToDraw { json: plan_record(&report), capacity };
                 let page = tollgate_picture::pages::drain(&drawn.record(), &source.page(incomplete));
-                picture::write(page, console)?;
+                picture::write_page(page, console)?;
             }
         }
         let stays = |pod: &&tollgate_drain::PlannedPod| matches!(pod.fate, Fate::Stays { .. });
@@ -347,7 +348,8 @@ impl Drain {
 
 #[cfg(feature = "cluster")]
 impl Drain {
-    /// Plans, proves or drains in the running cluster.
+    /// Prints the plan (`--dry-run`), checks whether the devices are free (`--check`), or drains in the running
+    /// cluster.
     fn run_live(&self, console: &mut Console) -> Result<Tally, Failure> {
         let output = match self.output {
             ReportOutput::Text => Output::Text,
@@ -359,18 +361,18 @@ impl Drain {
         };
         let acts = !self.dry_run && !self.run.check;
         if acts {
-            check_confirmable(self.run.yes)?;
+            require_confirmation(self.run.yes)?;
         }
         if !self.dry_run && self.clock.is_given() {
             return Err(Failure::Usage("--now requires --dry-run or --state".to_owned()));
         }
         let asked = self.release.live_server()?;
         if acts {
-            check_named(self.run.yes, &self.release, asked)?;
+            require_named_cluster(self.run.yes, &self.release, asked)?;
         }
         let profile = one_profile(&self.release.live_profiles()?)?;
         if !self.dry_run {
-            let settings = self.settings(asked, profile)?;
+            let settings = self.run_settings(asked, profile)?;
             let (next, cluster) = (settings.next.clone(), cluster_name(asked));
             let reporter = Reporter::new(output, next, cluster, self.run.yes);
             let session = Session { asked, record: self.run.record.as_deref(), reporter };
@@ -390,15 +392,19 @@ impl Drain {
         self.print_plan((&objects.state(), &source), profile, &incomplete, tally, console)
     }
 
-    fn settings(&self, asked: &live::AskedServer, profile: &'static Profile) -> Result<RunSettings, Failure> {
+    fn run_settings(
+        &self,
+        asked: &live::ConnectedServer,
+        profile: &'static Profile,
+    ) -> Result<RunSettings, Failure> {
         let request = self.request();
         let next = next_commands(&request.typed, &self.given, asked.endpoint().context.as_deref());
-        let notes = self.run.notes(typed_flags(&self.given, &NOT_REPEATED), &clock::now())?;
+        let notes = self.run.rule_notes(typed_flags(&self.given, &NOT_REPEATED), &clock::now())?;
         let lock = self.run.lock_namespace();
         Ok(RunSettings {
             request,
             release: release_of(profile),
-            rule_version: rule_version(&[profile])?,
+            rule_version: common_rule_version(&[profile])?,
             samples: self.courses.samples,
             seed: self.courses.seed,
             wait: self.run.wait,
@@ -417,11 +423,11 @@ impl Drain {
 impl Undrain {
     pub(super) fn run(&self, console: &mut Console) -> Result<Tally, Failure> {
         if !self.dry_run {
-            check_confirmable(self.yes)?;
+            require_confirmation(self.yes)?;
         }
         let asked = self.release.live_server()?;
         if !self.dry_run {
-            check_named(self.yes, &self.release, asked)?;
+            require_named_cluster(self.yes, &self.release, asked)?;
         }
         let profile = one_profile(&self.release.live_profiles()?)?;
         let typed: Vec<String> = self.targets.targets.iter().map(|target| target.typed.clone()).collect();
@@ -434,14 +440,14 @@ impl Undrain {
         let settings = RunSettings {
             request: self.targets.request(MoveOptions::default()),
             release: release_of(profile),
-            rule_version: rule_version(&[profile])?,
+            rule_version: common_rule_version(&[profile])?,
             samples: NonZeroU32::MIN,
             seed: 0,
             wait: WaitFor::Ready,
             timeout: Duration::ZERO,
             force_after: None,
             lock: Some(lock_settings(asked, self.lock_namespace.clone(), None)),
-            notes: TypedNotes::default(),
+            notes: RuleNotes::default(),
             ignore_preflight_errors: false,
             release_problems: Vec::new(),
             next: next.clone(),

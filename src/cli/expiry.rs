@@ -7,7 +7,7 @@ use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
 use super::outcome::Failure;
 use super::units::parse_duration;
 
-/// The value of `--expires`.
+/// The value of `--expires`: a duration from the creation of a rule, or a time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Expiry {
     After(Duration),
@@ -26,7 +26,8 @@ impl Expiry {
         Ok(Expiry::At(time.to_utc()))
     }
 
-    /// The time as RFC 3339, for a rule that is created at `now`, which is RFC 3339 as well.
+    /// Returns the expiry as an RFC 3339 time, for a rule that is created at `now`; an error if it is in the past
+    /// or too far away.
     pub(super) fn resolve(self, now: &str) -> Result<String, Failure> {
         let now =
             DateTime::parse_from_rfc3339(now).map_err(|error| Failure::Internal(error.into()))?.to_utc();

@@ -8,7 +8,7 @@ use std::io::Write as _;
 
 use clap::builder::StringValueParser;
 
-use super::completed::completed;
+use super::completed::with_completions;
 use super::console::Console;
 use super::outcome::{Failure, Tally};
 use super::{shared, table};
@@ -23,7 +23,7 @@ use tollgate_engine::rules::{self, Origin, Rule};
 pub(super) struct Arguments {
     /// Rule ID, as shown in brackets in reports, or an origin, such as lint or upstream, to list its rules (default:
     /// list all rules)
-    #[arg(value_parser = completed(StringValueParser::new(), rules_and_origins), hide_possible_values = true)]
+    #[arg(value_parser = with_completions(StringValueParser::new(), rules_and_origins), hide_possible_values = true)]
     rule: Option<String>,
 }
 
@@ -33,7 +33,7 @@ impl Arguments {
             None => list_rules(|_| true, console.styled),
             Some(word) => match (rules::find(word), Origin::ALL.into_iter().find(|o| o.name() == word)) {
                 (Some(rule), _) if console.styled || Console::is_stdout_terminal() => {
-                    render::render(page(rule), Style { width: terminal_width(), styled: console.styled })
+                    render::render_page(page(rule), Style { width: terminal_width(), styled: console.styled })
                 }
                 (Some(rule), _) => page(rule).to_owned(),
                 (None, Some(origin)) => list_rules(|rule| rule.origin == origin, console.styled),
@@ -56,7 +56,7 @@ fn list_rules(is_wanted: impl Fn(&Rule) -> bool, styled: bool) -> String {
                 rule.id.to_owned(),
                 rule.origin.name().to_owned(),
                 rule.level.name().to_owned(),
-                render::inline(&first_sentence(page(rule)), Style { width: 0, styled }),
+                render::render_inline(&first_sentence(page(rule)), Style { width: 0, styled }),
             ]
         })
         .collect();

@@ -19,16 +19,16 @@ use std::collections::HashSet;
 use super::check::{TextChecker, TextSource};
 use tollgate_document::finding::Applicability;
 use tollgate_document::source;
-use verdict::{Judged, JudgedFinding};
+use verdict::{CheckedFinding, CheckedText};
 
 /// Maximum number of times that a text is checked while fixes are tried. Fixes that are found by then are kept.
-const MAX_JUDGEMENTS: usize = 100;
+const MAX_CHECKS: usize = 100;
 
 /// Applies fixes to a text.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Fixer<'r> {
     pub(super) texts: TextChecker<'r>,
-    /// The fixes to apply: these and safer ones.
+    /// Applies fixes of this applicability and safer ones.
     pub(super) applies: Applicability,
     /// The source of the texts. Skipped documents are not fixed.
     pub(super) source: TextSource,
@@ -43,23 +43,23 @@ pub(super) struct FixedText {
 }
 
 impl Fixer<'_> {
-    /// The text with its fixes applied; `None` if none could be applied.
+    /// Returns the text with its fixes applied; `None` if none could be applied.
     pub(super) fn fix(&self, file: &str, text: &str) -> Option<FixedText> {
-        let mut state = Judged::of(&self.texts, file, text, self.source);
+        let mut state = CheckedText::of(&self.texts, file, text, self.source);
         let mut fixed = FixedText { text: text.to_owned(), findings: 0 };
         let mut rejected: HashSet<String> = HashSet::new();
         // Half as many after a failure, so that one bad fix among many is found soon.
         let mut batch_size = usize::MAX;
-        for _ in 0..MAX_JUDGEMENTS {
+        for _ in 0..MAX_CHECKS {
             let batch = self.next_batch(&state, &rejected, batch_size);
             let Some(first) = batch.first() else { break };
             let edits = batch.iter().filter_map(|finding| finding.fix.as_ref()).flat_map(|fix| &fix.edits);
             let text = source::apply(&fixed.text, edits);
-            let after = Judged::of(&self.texts, file, &text, self.source);
-            let widens = || coverage::is_widened(&fixed.text, &text, &batch);
+            let after = CheckedText::of(&self.texts, file, &text, self.source);
+            let widens = || coverage::widens_matches(&fixed.text, &text, &batch);
             if verdict::is_better(&state, &after, &batch) && !widens() {
                 let is_same =
-                    |finding: &&JudgedFinding| batch.iter().any(|applied| applied.fix == finding.fix);
+                    |finding: &&CheckedFinding| batch.iter().any(|applied| applied.fix == finding.fix);
                 fixed.findings += state.findings.iter().filter(is_same).count();
                 fixed.text = text;
                 state = after;
@@ -73,24 +73,24 @@ impl Fixer<'_> {
         (fixed.findings > 0).then_some(fixed)
     }
 
-    /// At most `size` fixes that do not overlap and were not rejected, in the order of the text; at least one
-    /// if any is wanted.
+    /// Returns findings whose fixes can be applied together, in the order of the text: at most `size` that do not
+    /// overlap and were not rejected; at least one if any is left.
     fn next_batch<'s>(
         &self,
-        state: &'s Judged,
+        state: &'s CheckedText,
         rejected: &HashSet<String>,
         size: usize,
-    ) -> Vec<&'s JudgedFinding> {
-        let is_wanted = |finding: &&JudgedFinding| {
+    ) -> Vec<&'s CheckedFinding> {
+        let is_wanted = |finding: &&CheckedFinding| {
             let fix = finding.fix.as_ref();
             fix.is_some_and(|fix| fix.applicability <= self.applies)
                 && !rejected.contains(&finding.identity())
         };
-        let mut wanted: Vec<&JudgedFinding> = state.findings.iter().filter(is_wanted).collect();
-        wanted.sort_by_key(|finding| finding.extent());
+        let mut wanted: Vec<&CheckedFinding> = state.findings.iter().filter(is_wanted).collect();
+        wanted.sort_by_key(|finding| finding.edited_range());
         let mut free_from = None;
         wanted.retain(|finding| {
-            let (start, end) = finding.extent();
+            let (start, end) = finding.edited_range();
             let is_free = free_from.is_none_or(|from| start > from);
             if is_free {
                 free_from = Some(end);

@@ -25,7 +25,7 @@ use super::limit_list::LimitList;
 #[cfg(feature = "cluster")]
 use super::live;
 use super::outcome::{Failure, Tally};
-use super::picture::{self, DrawnRecord, StateSource};
+use super::picture::{self, RecordToDraw, StateSource};
 use super::shared::{ExitZeroArgs, ReleaseArgs, ReportOutput, StateArgs};
 #[cfg(feature = "cluster")]
 use super::snapshot::WORKLOAD_KINDS;
@@ -87,7 +87,8 @@ pub(super) struct Arguments {
     exit: ExitZeroArgs,
 }
 
-/// How many courses are played, and which.
+/// Flags `--samples` and `--seed`: how many courses (simulated runs of the scheduler) are played, and with which
+/// random choices.
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub(super) struct CourseArgs {
     /// Number of courses to play, 1 to 4096; in each, the scheduler breaks ties between nodes in another way
@@ -123,10 +124,10 @@ If several codes apply, 4 takes precedence over 1, and 1 over 3.";
 
 impl Arguments {
     pub(super) fn run(&self, console: &mut Console) -> Result<Tally, Failure> {
-        Ok(self.exit.apply(self.report(console)?))
+        Ok(self.exit.apply(self.report_inputs(console)?))
     }
 
-    fn report(&self, console: &mut Console) -> Result<Tally, Failure> {
+    fn report_inputs(&self, console: &mut Console) -> Result<Tally, Failure> {
         self.state.check_stdin(&self.paths, "FILE")?;
         let tally = Tally::default();
         let given = files::read_complete(&self.paths, MAX_FILE)?;
@@ -173,7 +174,7 @@ impl Arguments {
         Err(super::shared::state_is_required())
     }
 
-    /// Reports the forecast of texts, each with its name, for a state that was read.
+    /// Reports the forecast for changes in texts, each with its name, on a state that was already read.
     #[cfg(feature = "ui")]
     pub(super) fn report_texts(
         &self,
@@ -188,7 +189,7 @@ impl Arguments {
         self.report_state(known, &[profile], missing, &given.objects(), Tally::default(), console)
     }
 
-    /// Reports the forecast for a state, once for each profile.
+    /// Makes and prints the forecast for a state, once for each profile, and checks `--max`.
     fn report_state(
         &self,
         (state, source): (&State<'_>, &StateSource),
@@ -211,35 +212,35 @@ impl Arguments {
             if missing.is_empty()
                 && let Some(what) = no_objects_message(&report.forecast.missing)
             {
-                self.report_missing(&what, &mut tally, console);
+                self.report_missing_kinds(&what, &mut tally, console);
             }
             match self.output {
                 ReportOutput::Json => {
                     writeln!(console, "{}", super::to_json(&json::forecast_record(&report))?)?;
                 }
-                ReportOutput::Html => drawn.push(report.drawn(state)),
+                ReportOutput::Html => drawn.push(report.record_to_draw(state)),
                 ReportOutput::Text => {
                     let apart = if index > 0 { "\n" } else { "" };
-                    let text = text::render(&report, self.limit, self.by);
+                    let text = text::forecast_text(&report, self.limit, self.by);
                     console.write_text(&format!("{apart}{text}"))?;
                 }
             }
             if let Some(max) = &self.max {
-                let checked = limits::check(max, &report.forecast);
+                let checked = limits::check_limits(max, &report.forecast);
                 tally.denied += checked.excesses.len();
                 tally.unreadable += checked.undecided.len();
                 checked.excesses.iter().chain(&checked.undecided).for_each(|message| console.error(message));
             }
         }
         if self.output == ReportOutput::Html {
-            let records: Vec<Record<'_>> = drawn.iter().map(DrawnRecord::record).collect();
-            picture::write(tollgate_picture::pages::forecast(&records, &source.page(missing)), console)?;
+            let records: Vec<Record<'_>> = drawn.iter().map(RecordToDraw::record).collect();
+            picture::write_page(tollgate_picture::pages::forecast(&records, &source.page(missing)), console)?;
         }
         Ok(tally)
     }
 
-    /// Prints which kinds some pods need and the dump lacks.
-    fn report_missing(&self, what: &str, tally: &mut Tally, console: &mut Console) {
+    /// Prints a message about kinds that some pods need and the dump lacks: an error with `--max`, else a note.
+    fn report_missing_kinds(&self, what: &str, tally: &mut Tally, console: &mut Console) {
         if self.max.is_some() {
             tally.unreadable += 1;
             console.error(&format!("cannot check --max: {what}{COMPLETE_HINT}"));
@@ -248,7 +249,7 @@ impl Arguments {
         }
     }
 
-    /// Plays the forecast for one profile.
+    /// Simulates the given changes with the scheduler of one profile.
     fn forecast(
         &self,
         state: &State<'_>,
@@ -258,7 +259,7 @@ impl Arguments {
     ) -> Result<ForecastReport, Failure> {
         let now = self.clock.now();
         let at = gotime::parse(&now).map_err(Failure::Usage)?;
-        let given: Vec<_> = given.iter().map(GivenObject::parts).collect();
+        let given: Vec<_> = given.iter().map(|given| (given.file, given.item.value())).collect();
         let admission = Admission::of(&given, state, profile, &now);
         // What a running cluster lists is complete.
         let assume_complete = self.state.assume_complete || self.state.paths.is_empty();
@@ -268,9 +269,9 @@ impl Arguments {
     }
 }
 
-/// The forecast for changes, which are objects as JSON, with the usual settings. Objects that the API server refuses are
-/// left out.
-pub(super) fn of_changes(
+/// Returns the forecast for changes (objects as JSON) with the default number of courses. Leaves out objects that
+/// the API server refuses.
+pub(super) fn forecast_changes(
     changes: &[&str],
     state: &State<'_>,
     profile: &'static Profile,
@@ -319,7 +320,8 @@ pub(super) const NEEDED_KINDS: [ObjectKind; 2] = [ObjectKind::Node, ObjectKind::
 /// End of a message about a dump that lacks a kind: how to make a complete one.
 const COMPLETE_HINT: &str = "; create a dump with `tollgate snapshot`, or, if the cluster contains no such objects, add --assume-complete";
 
-/// Reports what a dump lacks: nodes and classes, without which no outcome is known, and parts that were cut off.
+/// Reports what a dump lacks, and returns the messages: nodes and classes, without which no outcome is known, and
+/// parts that were cut off. With `--max` (`is_limited`) they are errors.
 pub(super) fn report_omissions(
     inventory: &Inventory,
     assume_complete: bool,
@@ -342,15 +344,16 @@ struct ForecastReport {
 }
 
 impl ForecastReport {
-    /// The report for a page, with the devices of each class before and after.
-    fn drawn(&self, state: &State<'_>) -> DrawnRecord {
+    /// Returns the report for the HTML page, with the device counts of each class before and after.
+    fn record_to_draw(&self, state: &State<'_>) -> RecordToDraw {
         let docs = self.admission.documents();
         let capacity = capacity::after_forecast(state, &docs, &self.forecast, self.profile);
-        DrawnRecord { json: json::forecast_record(self), capacity: Some(capacity) }
+        RecordToDraw { json: json::forecast_record(self), capacity: Some(capacity) }
     }
 }
 
-/// Makes every outcome unknown if parts of the state are missing: what is missing may hold the devices that a pod gets.
+/// Makes every outcome unknown if parts of the state are missing, because they may hold the devices that a pod
+/// gets.
 fn make_unknown(forecast: &mut Forecast, missing: &[String]) {
     if missing.is_empty() {
         return;

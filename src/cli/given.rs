@@ -26,8 +26,8 @@ pub(super) fn flag_source(name: &str, is_variable: bool) -> String {
     }
 }
 
-/// Flattened into the arguments of a command, it reads what its flags were. It must be the first field: others take
-/// their flags away when they read them.
+/// Reads which flags of the command were given, if it is flattened into its arguments. It must be their first
+/// field, because the other fields remove their flags from the matches.
 impl FromArgMatches for GivenFlags {
     fn from_arg_matches(matches: &ArgMatches) -> Result<GivenFlags, clap::Error> {
         let given = matches.ids().filter_map(|id| {
@@ -50,7 +50,7 @@ impl FromArgMatches for GivenFlags {
     }
 }
 
-/// It has no flags of its own.
+/// Adds no flags: the struct only observes those of the other fields.
 impl Args for GivenFlags {
     fn augment_args(command: Command) -> Command {
         command

@@ -26,7 +26,7 @@ use super::clock;
 use super::console::Console;
 use super::limit_list::LimitList;
 use super::outcome::{Failure, Tally};
-use super::picture::{self, DrawnRecord, StateSource};
+use super::picture::{self, RecordToDraw, StateSource};
 use super::shared::{ExitZeroArgs, ReleaseArgs, ReportOutput, StateArgs};
 use super::state::StateObjects;
 use super::taint;
@@ -37,8 +37,8 @@ use cluster::ClusterInput;
 use denials::denials;
 pub(super) use denials::first_denial;
 pub(super) use denials::print_denials;
-use elsewhere::Elsewhere;
-use limits::{Extent, excesses};
+use elsewhere::EvictedPodsForecast;
+use limits::{ImpactCounts, limit_excesses};
 use sum::ImpactSum;
 use tollgate_api::profile::Profile;
 use tollgate_document::doc::Value;
@@ -132,19 +132,19 @@ struct Assessment<'s> {
     impact: Impact<'s>,
     budgets: Vec<ViolatedBudget<'s>>,
     differences: Vec<String>,
-    /// Why the change does nothing on the server in question; then the rest is what it would do.
+    /// Why the change has no effect in this release; the report then shows what it would do.
     no_effect: Option<String>,
-    /// On what it depends whether the change does anything; the rest is what happens if it does.
+    /// Which feature gates decide whether the change has an effect; the report shows what happens if it has.
     depends_on: Option<String>,
-    /// The pods in groups, if that was asked for.
+    /// The pods grouped by `--by`; `None` without the flag.
     groups: Option<Groups<'s>>,
-    /// What happens to the other pods of LeaderWorkerSets, JobSets and PodGroups.
+    /// Other pods of LeaderWorkerSets, JobSets and PodGroups that restart because their group loses pods.
     restarts: Vec<GroupRestart<'s>>,
     /// Where evicted pods go, if the state has nodes.
-    elsewhere: Option<Elsewhere>,
+    elsewhere: Option<EvictedPodsForecast>,
 }
 
-/// Pods that the text lists unless --limit says otherwise.
+/// Maximum number of pods in the text without `--limit`.
 const DEFAULT_LIMIT: usize = 100;
 
 /// How many of `pods` are listed: at most `limit`, or all of them if `limit` is 0.
@@ -154,12 +154,12 @@ fn listed_count(pods: usize, limit: usize) -> usize {
 
 impl Arguments {
     pub(super) fn run(&self, console: &mut Console) -> Result<Tally, Failure> {
-        Ok(self.exit.apply(self.report(console)?))
+        Ok(self.exit.apply(self.report_inputs(console)?))
     }
 
-    fn report(&self, console: &mut Console) -> Result<Tally, Failure> {
+    fn report_inputs(&self, console: &mut Console) -> Result<Tally, Failure> {
         self.state.check_stdin(&self.paths, "RULE")?;
-        let others = other_apis::report(self, console)?;
+        let others = other_apis::report_other_apis(self, console)?;
         if others.reported > 0 && others.remaining == 0 {
             return Ok(others.tally);
         }
@@ -169,7 +169,7 @@ impl Arguments {
         let parsed = texts.as_deref().map(StateObjects::parse).transpose()?;
         let state = parsed.as_ref().or(listed.as_ref()).map(StateObjects::state);
         let mut texts = files::read_complete(&self.paths, MAX_FILE)?;
-        let rules = self.rules_of_targets(&snapshot, &profiles, console)?;
+        let rules = self.manifests_for_targets(&snapshot, &profiles, console)?;
         texts.extend(rules.into_iter().map(|rule| ("--target".to_owned(), rule)));
         let reporter = ImpactReporter {
             tally,
@@ -181,8 +181,8 @@ impl Arguments {
         reporter.report_texts(&texts, &source)
     }
 
-    /// Reports the impact of texts, each with its name, on a state that was read. `omissions` is what the state lacks, and
-    /// `unlisted` what it lacks of that which decides where evicted pods go.
+    /// Reports the impact of objects in texts, each with its name, on a state that was already read. `omissions`
+    /// says what the state lacks; `unlisted` says what it lacks to forecast where evicted pods go.
     #[cfg(feature = "ui")]
     pub(super) fn report_texts(
         &self,
@@ -198,8 +198,8 @@ impl Arguments {
         reporter.report_texts(texts, &StateSource::of_part())
     }
 
-    /// The manifests of rules for the devices of `--target`.
-    fn rules_of_targets(
+    /// Returns manifests of DeviceTaintRules for the devices of `--target`.
+    fn manifests_for_targets(
         &self,
         snapshot: &Snapshot,
         profiles: &[&'static Profile],
@@ -213,7 +213,7 @@ impl Arguments {
                 console.note(note);
             }
             for names in &devices {
-                rules.push(taint::manifest_for(names, &self.key, effect, profiles)?);
+                rules.push(taint::rule_manifest_for(names, &self.key, effect, profiles)?);
             }
         }
         Ok(rules)
@@ -229,22 +229,22 @@ struct ImpactReporter<'r> {
     arguments: &'r Arguments,
     profiles: Vec<&'static Profile>,
     snapshot: &'r Snapshot,
-    /// The objects of the cluster, if they are needed.
+    /// The objects of the cluster, if groups or forecasts need them.
     state: Option<&'r State<'r>>,
-    /// What is missing from the state.
+    /// Messages about what is missing from the state.
     omissions: Vec<String>,
-    /// What decides where evicted pods go, but could not be listed.
+    /// Messages about kinds that could not be listed, and that decide where evicted pods go.
     unlisted: Vec<String>,
-    /// What all objects do together, for each profile.
+    /// The sum of the impact of all objects, for each profile.
     sums: Vec<ImpactSum>,
-    /// What a page draws.
-    drawn: Vec<DrawnRecord>,
+    /// The records for the HTML page.
+    drawn: Vec<RecordToDraw>,
     now: String,
     console: &'r mut Console,
     tally: Tally,
     /// Number of assessed objects.
     reported: usize,
-    /// Some result was printed already.
+    /// True if a result was printed, so that the next one follows an empty line.
     printed: bool,
 }
 
@@ -287,9 +287,9 @@ impl<'r> ImpactReporter<'r> {
         }
         self.report_sums()?;
         if self.arguments.output == ReportOutput::Html {
-            let records: Vec<Record<'_>> = self.drawn.iter().map(DrawnRecord::record).collect();
+            let records: Vec<Record<'_>> = self.drawn.iter().map(RecordToDraw::record).collect();
             let page = source.page(&self.omissions);
-            picture::write(tollgate_picture::pages::impact(&records, &page), self.console)?;
+            picture::write_page(tollgate_picture::pages::impact(&records, &page), self.console)?;
         }
         Ok(self.tally)
     }
@@ -358,64 +358,68 @@ impl<'r> ImpactReporter<'r> {
         let is_complete = self.omissions.is_empty();
         let mut assessment = assess(ImpactQuery { snapshot, change: &change, profile, at }, is_complete);
         assessment.groups = self.arguments.by.map(|by| Groups::of(&assessment.impact, by, self.state));
-        assessment.restarts = self.state.map(|state| restarts(&assessment.impact, state)).unwrap_or_default();
+        assessment.restarts =
+            self.state.map(|state| group_restarts_of(&assessment.impact, state)).unwrap_or_default();
         let json = elsewhere::change_json(object, self.arguments.effect.as_deref());
         let is_forecast = self.reported <= MAX_FORECASTS;
-        assessment.elsewhere = if is_forecast { self.elsewhere(&[&json], profile, at) } else { None };
+        assessment.elsewhere =
+            if is_forecast { self.forecast_evicted_pods(&[&json], profile, at) } else { None };
         let record = || json::impact_record(&assessment, &self.omissions, self.arguments.limit);
         match self.arguments.output {
             ReportOutput::Json => writeln!(self.console, "{}", super::to_json(&record())?),
             ReportOutput::Html => {
-                let capacity = self.capacity(&[&json], assessment.elsewhere.as_ref(), profile);
-                self.drawn.push(DrawnRecord { json: record(), capacity });
+                let capacity = self.capacity_json(&[&json], assessment.elsewhere.as_ref(), profile);
+                self.drawn.push(RecordToDraw { json: record(), capacity });
                 Ok(())
             }
             ReportOutput::Text => {
                 let apart = if std::mem::replace(&mut self.printed, true) { "\n" } else { "" };
-                let text = text::render(&assessment, self.arguments.limit, self.omissions.is_empty());
+                let text = text::impact_text(&assessment, self.arguments.limit, self.omissions.is_empty());
                 self.console.write_text(&format!("{apart}{text}"))
             }
         }?;
-        for excess in self.arguments.max.iter().flat_map(|limits| excesses(limits, Extent::of(&assessment))) {
+        for excess in
+            self.arguments.max.iter().flat_map(|limits| limit_excesses(limits, ImpactCounts::of(&assessment)))
+        {
             self.tally.denied += 1;
             self.console.error(&format!("{}: {excess}", sanitize::line(change.name())));
         }
-        if !self.sums.iter().any(|sum| sum.is_of(profile)) {
+        if !self.sums.iter().any(|sum| sum.profile.name == profile.name) {
             self.sums.push(ImpactSum::new(profile, at));
         }
-        for sum in self.sums.iter_mut().filter(|sum| sum.is_of(profile)) {
+        for sum in self.sums.iter_mut().filter(|sum| sum.profile.name == profile.name) {
             sum.add(&assessment, &json);
         }
         let elsewhere = assessment.elsewhere;
         if is_forecast {
-            self.check_pending(&sanitize::line(change.name()), elsewhere.as_ref());
+            self.report_pending_excess(&sanitize::line(change.name()), elsewhere.as_ref());
         }
         Ok(())
     }
 
     /// Reports the impact of all objects together, if there are several.
     fn report_sums(&mut self) -> Result<(), Failure> {
-        for sum in std::mem::take(&mut self.sums).iter().filter(|sum| sum.has_several()) {
-            let elsewhere = self.elsewhere(&sum.changes(), sum.profile(), sum.at());
+        for sum in std::mem::take(&mut self.sums).iter().filter(|sum| sum.parts.len() > 1) {
+            let elsewhere = self.forecast_evicted_pods(&sum.changes(), sum.profile, sum.at);
             match self.arguments.output {
                 ReportOutput::Json => {
                     writeln!(self.console, "{}", super::to_json(&sum.record(elsewhere.as_ref()))?)?;
                 }
                 ReportOutput::Html => {
-                    let capacity = self.capacity(&sum.changes(), elsewhere.as_ref(), sum.profile());
-                    self.drawn.push(DrawnRecord { json: sum.record(elsewhere.as_ref()), capacity });
+                    let capacity = self.capacity_json(&sum.changes(), elsewhere.as_ref(), sum.profile);
+                    self.drawn.push(RecordToDraw { json: sum.record(elsewhere.as_ref()), capacity });
                 }
                 ReportOutput::Text => {
-                    let sentence = elsewhere.as_ref().and_then(Elsewhere::sentence);
+                    let sentence = elsewhere.as_ref().and_then(EvictedPodsForecast::sentence);
                     let sentence = sentence.map(|sentence| sentence + "\n").unwrap_or_default();
                     let text = sum.text(self.omissions.is_empty());
                     self.console.write_text(&format!("\n{text}{sentence}"))?;
                 }
             }
-            self.check_pending(&format!("the sum of {}", sum.counted_rules()), elsewhere.as_ref());
-            for excess in self.arguments.max.iter().flat_map(|limits| excesses(limits, sum.extent())) {
+            self.report_pending_excess(&format!("the sum of {}", sum.count_text()), elsewhere.as_ref());
+            for excess in self.arguments.max.iter().flat_map(|limits| limit_excesses(limits, sum.counts())) {
                 self.tally.denied += 1;
-                self.console.error(&format!("the sum of {}: {excess}", sum.counted_rules()));
+                self.console.error(&format!("the sum of {}: {excess}", sum.count_text()));
             }
         }
         Ok(())
@@ -423,7 +427,7 @@ impl<'r> ImpactReporter<'r> {
 }
 
 /// Returns which other pods of LeaderWorkerSets, JobSets and PodGroups restart because these groups lose pods.
-fn restarts<'a>(impact: &Impact<'_>, state: &State<'a>) -> Vec<GroupRestart<'a>> {
+fn group_restarts_of<'a>(impact: &Impact<'_>, state: &State<'a>) -> Vec<GroupRestart<'a>> {
     let evicted = impact.pods.iter().filter(|pod| pod.outcome.is_evicted());
     let evicted: BTreeSet<(&str, &str)> = evicted.map(|pod| (pod.namespace, pod.name)).collect();
     group_restarts(state, &|namespace, name| evicted.contains(&(namespace, name)))

@@ -26,7 +26,7 @@ pub(super) struct Arguments {
     folder: PathBuf,
 
     /// Kubernetes releases that the clusters run, such as 1.36 or 1.36,1.37 (default: the newest that Tollgate knows)
-    #[arg(long, value_name = "RELEASE", value_delimiter = ',', value_parser = release)]
+    #[arg(long, value_name = "RELEASE", value_delimiter = ',', value_parser = parse_release)]
     kubernetes: Vec<&'static Profile>,
 
     /// CI system (default: gitlab if the folder contains .gitlab-ci.yml, otherwise github)
@@ -51,16 +51,16 @@ struct NewFile {
     /// Relative to the root folder of the repository.
     path: &'static str,
     text: String,
-    /// What is added to the file if it exists: `None` if it can stay as it is.
+    /// Advice what to add if the file exists already; `None` if the existing file can stay as it is.
     addition: Option<&'static str>,
 }
 
 /// The folder in which `tollgate init` creates the first policy.
-const POLICIES: &str = "tollgate";
+const POLICY_FOLDER: &str = "tollgate";
 const GITLAB_FILE: &str = ".gitlab-ci.yml";
 
 /// Parses a release for `.tollgate.yaml`, which is committed: it cannot be that of the current cluster.
-fn release(text: &str) -> Result<&'static Profile, String> {
+fn parse_release(text: &str) -> Result<&'static Profile, String> {
     match parse_profile(text)? {
         ProfileArg::Named(profile) => Ok(profile),
         ProfileArg::Cluster => Err("name a release, such as 1.36".to_owned()),
@@ -82,7 +82,7 @@ impl Arguments {
         }
         let is_confirmed = missing.is_empty() || self.is_confirmed(console);
         for file in missing.iter().filter(|_| is_confirmed) {
-            self.create(file)?;
+            self.create_file(file)?;
             console.write_text(&format!("created {}\n", file.path))?;
         }
         for file in existing {
@@ -98,8 +98,8 @@ impl Arguments {
 
     /// Returns the files to create in this repository.
     fn files(&self) -> Vec<NewFile> {
-        let own = |path, text, addition| NewFile { path, text: filled_in(text), addition };
-        let settings = include_str!("init/tollgate.yaml").replace("KUBERNETES", &self.releases());
+        let own = |path, text, addition| NewFile { path, text: fill_in_template(text), addition };
+        let settings = include_str!("init/tollgate.yaml").replace("KUBERNETES", &self.kubernetes_setting());
         let mut files = vec![own(".tollgate.yaml", &settings, None)];
         match self.ci_system() {
             CiSystem::Github => {
@@ -121,7 +121,7 @@ impl Arguments {
     }
 
     /// The value of `kubernetes` in the configuration file.
-    fn releases(&self) -> String {
+    fn kubernetes_setting(&self) -> String {
         match self.kubernetes.as_slice() {
             [] => ALL.iter().rfind(|profile| profile.is_release).map_or("", |newest| newest.name).to_owned(),
             [one] => one.name.to_owned(),
@@ -138,8 +138,8 @@ impl Arguments {
         self.ci.unwrap_or(detected)
     }
 
-    /// True if there is something at the path of a file. That can be a link to nothing: writing through it would create a
-    /// file elsewhere.
+    /// True if anything exists at the path of a file, even a link to nothing, through which a file would be
+    /// created elsewhere.
     fn exists(&self, file: &NewFile) -> bool {
         self.folder.join(file.path).symlink_metadata().is_ok()
     }
@@ -157,7 +157,7 @@ impl Arguments {
     }
 
     /// Creates a file and its folders. Never replaces one that somebody else created in the meantime.
-    fn create(&self, file: &NewFile) -> Result<(), Failure> {
+    fn create_file(&self, file: &NewFile) -> Result<(), Failure> {
         let path = self.folder.join(file.path);
         files::create_text(&self.folder, &path, &file.text).map_err(|error| {
             let reason = match error.kind() {
@@ -175,13 +175,13 @@ impl Arguments {
         };
         console.write_text(&format!(
             "\nNext, check the repository and run the test of the policy:\n\
-             {enter}  tollgate validate .\n  tollgate test {POLICIES}\n"
+             {enter}  tollgate validate .\n  tollgate test {POLICY_FOLDER}\n"
         ))
     }
 }
 
-/// A template with the version of this program and the address of its repository.
-fn filled_in(template: &str) -> String {
+/// Replaces the placeholders of a template by the version of this program and the address of its repository.
+fn fill_in_template(template: &str) -> String {
     let repository = env!("CARGO_PKG_REPOSITORY");
     let mut parts = repository.rsplit('/');
     let (name, owner) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
@@ -191,7 +191,7 @@ fn filled_in(template: &str) -> String {
         .replace("vVERSION", concat!("v", env!("CARGO_PKG_VERSION")))
 }
 
-/// A text of several lines, four spaces to the right.
+/// Returns a text with each line indented by four spaces.
 fn indented(text: &str) -> String {
     text.lines().map(|line| if line.is_empty() { "\n".to_owned() } else { format!("    {line}\n") }).collect()
 }

@@ -8,14 +8,14 @@
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 
-use super::completed::completed;
+use super::completed::with_completions;
 use super::shared::no_such_rule;
 use crate::config::{LevelSetting, LevelTarget, Levels, rules_and_origins};
 
-/// The levels of the command line.
+/// The flags `--deny`, `--warn` and `--allow` of a command.
 #[derive(Clone, Default, Debug)]
 pub(super) struct LevelArgs {
-    /// In the order in which they were given.
+    /// In the order of precedence, lowest first: environment variables, then flags as typed.
     pub(super) given: Vec<GivenLevel>,
 }
 
@@ -24,12 +24,12 @@ pub(super) struct LevelArgs {
 pub(super) struct GivenLevel {
     pub(super) target: LevelTarget,
     pub(super) setting: LevelSetting,
-    /// By its environment variable, not by its flag.
+    /// True if an environment variable set it, not a flag.
     pub(super) is_from_environment: bool,
 }
 
 impl LevelArgs {
-    /// The levels of the command line.
+    /// Returns the levels that the flags and their environment variables set; later flags win.
     pub(super) fn levels(&self) -> Levels {
         let mut levels = Levels::default();
         for given in &self.given {
@@ -58,7 +58,7 @@ fn level_flag(setting: LevelSetting) -> Arg {
         .env(variable)
         .value_delimiter(',')
         .action(ArgAction::Append)
-        .value_parser(completed(parse_target, rules_and_origins))
+        .value_parser(with_completions(parse_target, rules_and_origins))
         .hide_possible_values(true)
         .help(help)
         .help_heading("Levels")

@@ -24,14 +24,14 @@ use tollgate_api::profile::{GateChoice, Profile, ProfileMatch};
 /// End of a message: how to let Tollgate read the feature gates of the API server.
 const GATES_HINT: &str = "allow `get` on the nonResourceURL /metrics, or set --feature-gates";
 
-/// The API server of the command, which is asked for its release and feature gates on first use only.
+/// The API server that a command uses. It is contacted on first use, and asked once for its release and feature
+/// gates.
 #[derive(Clone, Default, Debug)]
-pub(super) struct LiveServerCell(OnceLock<AskedServer>);
+pub(super) struct LiveServerCell(OnceLock<ConnectedServer>);
 
-/// An API server, what it answered about its release, feature gates and served versions, and the profile for that
-/// answer.
+/// A connection to an API server, with its release, feature gates and served versions, and the profile for them.
 #[derive(Clone, Debug)]
-pub(super) struct AskedServer {
+pub(super) struct ConnectedServer {
     pub(super) cluster: Cluster,
     pub(super) info: ServerInfo,
     pub(super) profile: &'static Profile,
@@ -39,27 +39,28 @@ pub(super) struct AskedServer {
 }
 
 impl LiveServerCell {
-    /// Asks the API server the first time, and returns the same answer afterwards.
-    pub(super) fn get_or_ask(
+    /// Connects to the API server the first time, and returns the same connection afterwards.
+    pub(super) fn get_or_connect(
         &self,
         target: Target<'_>,
         choice: Option<&GateChoice>,
-    ) -> Result<&AskedServer, Failure> {
+    ) -> Result<&ConnectedServer, Failure> {
         if let Some(asked) = self.0.get() {
             return Ok(asked);
         }
-        let asked = AskedServer::ask(target, choice, &mut Console::open())?;
+        let asked = ConnectedServer::connect(target, choice, &mut Console::open())?;
         Ok(self.0.get_or_init(|| asked))
     }
 }
 
-impl AskedServer {
-    /// Asks the API server of `--context` or of the current context, and notes its answer and what had to be assumed.
-    pub(super) fn ask(
+impl ConnectedServer {
+    /// Connects to the API server of `--context` or of the current context, reads its release and feature gates,
+    /// and prints notes about them and about what had to be assumed.
+    pub(super) fn connect(
         target: Target<'_>,
         choice: Option<&GateChoice>,
         console: &mut Console,
-    ) -> Result<AskedServer, Failure> {
+    ) -> Result<ConnectedServer, Failure> {
         let cluster =
             Cluster::open(target, Timing::default()).map_err(|error| Failure::Input(format!("{error:#}")))?;
         let endpoint = cluster.endpoint().clone();
@@ -70,7 +71,7 @@ impl AskedServer {
             ))
         })?;
         let profile = release.on_server(&info.live, choice).map_err(Failure::Usage)?;
-        let asked = AskedServer { cluster, info, profile, fit };
+        let asked = ConnectedServer { cluster, info, profile, fit };
         console.note(&asked.summary(choice));
         asked.caveats(choice).iter().for_each(|caveat| console.note(caveat));
         Ok(asked)
@@ -93,8 +94,8 @@ impl AskedServer {
         format!("{endpoint}: Kubernetes {release}; feature gates {from}: {gates}")
     }
 
-    /// Warnings about feature gates or releases that had to be assumed, and about gates that differ from
-    /// `--feature-gates`.
+    /// Returns warnings about a release, feature gates or served versions that had to be assumed, and about gates
+    /// that differ from `--feature-gates`.
     fn caveats(&self, choice: Option<&GateChoice>) -> Vec<String> {
         let mut caveats = Vec::new();
         caveats.extend(release_caveat(&self.info, self.profile, self.fit));
@@ -123,8 +124,8 @@ pub(super) fn release_caveat(info: &ServerInfo, profile: &Profile, fit: ProfileM
     ))
 }
 
-/// A warning if the gates of the API server are not known, are those of an earlier time, or differ from the chosen
-/// ones.
+/// Returns a warning if the feature gates of the API server are not known, may be outdated, or differ from
+/// `--feature-gates`.
 pub(super) fn gates_caveat(
     info: &ServerInfo,
     profile: &Profile,

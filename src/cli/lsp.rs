@@ -37,16 +37,16 @@ use super::shared::EngineArgs;
 use frame::{Frame, FrameReader};
 use judge::{JudgeSource, Judges};
 use message::{Message, NotHandled};
-use session::{Next, Session};
-use worker::{CheckQueue, Checked};
+use session::{Next, Phase, Session};
+use worker::{CheckQueue, CheckedDocument};
 
-/// Messages between the reading thread and this one.
-const MAX_QUEUED: usize = 4;
+/// Maximum number of events between the reading or checking thread and the one that handles them.
+const MAX_QUEUED_EVENTS: usize = 4;
 /// Maximum number of messages that wait to be handled; more are not read from the editor.
-const MAX_WAITING: usize = 64;
+const MAX_WAITING_MESSAGES: usize = 64;
 const MAX_WAITING_BYTES: usize = 32 << 20;
 /// Interval for checking whether the editor is still running, in case it leaves stdin open.
-const PARENT_INTERVAL: Duration = Duration::from_secs(10);
+const PARENT_CHECK_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Run the language server for editors
 ///
@@ -75,7 +75,7 @@ enum Event {
     Arrived(Frame),
     /// The input ended, or cannot be read.
     Ended(Ending),
-    Checked(Checked),
+    Checked(CheckedDocument),
 }
 
 impl Arguments {
@@ -84,13 +84,13 @@ impl Arguments {
         // Files that do not load are shown in the editor, once it listens.
         let judges = Judges::new(JudgeSource { flags: engine, namespaces: namespaces.as_ref(), config })?;
         let queue = Arc::new(CheckQueue::default());
-        let (sender, events) = sync_channel(MAX_QUEUED);
+        let (sender, events) = sync_channel(MAX_QUEUED_EVENTS);
         start_reader(sender.clone());
         let checks = Arc::clone(&queue);
-        std::thread::spawn(move || checks.work(|checked| sender.send(Event::Checked(checked)).is_ok()));
+        std::thread::spawn(move || checks.check_jobs(|checked| sender.send(Event::Checked(checked)).is_ok()));
         let mut session = Session::new(&mut *console, judges, queue);
         let ended = run_session(&mut session, &events)?;
-        let is_clean = session.is_shut_down();
+        let is_clean = session.phase == Phase::ShutDown;
         match ended {
             Some(error) => Err(Failure::Input(format!("cannot read messages from the client: {error}"))),
             None if is_clean => Ok(Tally::default()),
@@ -123,9 +123,9 @@ fn run_session(session: &mut Session<'_, &mut Console>, events: &Receiver<Event>
     let mut inbox = Inbox::default();
     loop {
         if inbox.is_empty() {
-            match events.recv_timeout(PARENT_INTERVAL) {
+            match events.recv_timeout(PARENT_CHECK_INTERVAL) {
                 Ok(event) => inbox.receive(event, session)?,
-                Err(RecvTimeoutError::Timeout) if session.parent.is_some_and(|id| !is_running(id)) => {
+                Err(RecvTimeoutError::Timeout) if session.parent.is_some_and(|id| !process_exists(id)) => {
                     return Ok(None);
                 }
                 Err(RecvTimeoutError::Timeout) => {}
@@ -160,7 +160,7 @@ type Ending = Option<io::Error>;
 #[derive(Default)]
 struct Inbox {
     messages: VecDeque<Message>,
-    checked: VecDeque<Checked>,
+    checked: VecDeque<CheckedDocument>,
     /// Ids of waiting requests that were cancelled.
     cancelled: BTreeSet<String>,
     ended: Option<Ending>,
@@ -175,7 +175,7 @@ impl Inbox {
     /// True if more messages may be taken from the reading thread.
     fn has_room(&self) -> bool {
         let bytes: usize = self.messages.iter().map(Message::len).sum();
-        self.messages.len() < MAX_WAITING && bytes < MAX_WAITING_BYTES
+        self.messages.len() < MAX_WAITING_MESSAGES && bytes < MAX_WAITING_BYTES
     }
 
     /// Adds an event to the queue. Bad input is answered immediately, and a cancelled request is marked.
@@ -184,7 +184,7 @@ impl Inbox {
             Event::Ended(error) => self.ended = Some(error),
             Event::Checked(checked) => self.checked.push_back(checked),
             Event::Arrived(Frame::Bad(reason)) => {
-                session.bad_input(None, message::ErrorCode::ParseError, &reason)?
+                session.client.fail(None, message::ErrorCode::ParseError, &reason)?
             }
             Event::Arrived(Frame::Body(body)) => match Message::read(body) {
                 Ok(message) if message.method == "$/cancelRequest" => {
@@ -196,7 +196,7 @@ impl Inbox {
                 Ok(message) => self.messages.push_back(message),
                 Err(NotHandled::Response) => {}
                 Err(NotHandled::Bad { id, code, message }) => {
-                    session.bad_input(id.as_deref(), code, &message)?
+                    session.client.fail(id.as_deref(), code, &message)?
                 }
             },
         }
@@ -204,8 +204,9 @@ impl Inbox {
     }
 }
 
-/// True if the process exists. Always true where there is no `/proc`: there, only the end of stdin ends the session.
-fn is_running(id: i64) -> bool {
+/// True if the process with this id exists; always true on systems without `/proc`, where only the end of stdin
+/// ends the session.
+fn process_exists(id: i64) -> bool {
     let processes = Path::new("/proc");
     !processes.join("self").exists() || processes.join(id.to_string()).exists()
 }

@@ -25,18 +25,18 @@ use carried::CarriedFiles;
 use tollgate_formats::names;
 
 /// The manifests of the Deployment and the objects around it, in the order in which they are applied.
-const WORKLOAD: [&str; 5] = [
+const WORKLOAD_MANIFESTS: [&str; 5] = [
     include_str!("../../manifests/base/namespace.yaml"),
     include_str!("../../manifests/base/service.yaml"),
     include_str!("../../manifests/base/deployment.yaml"),
     include_str!("../../manifests/base/disruption.yaml"),
     include_str!("../../manifests/base/network.yaml"),
 ];
-const IMAGE: &str = "image: tollgate:0.1.0";
-/// The last argument of the server, the last line of its mounts, and the first of its volumes.
+const IMAGE_LINE: &str = "image: tollgate:0.1.0";
+/// Lines of the Deployment after which arguments, mounts and volumes are inserted.
 const LAST_ARGUMENT: &str = "        - --drain=15s\n";
 const LAST_MOUNT: &str = "        - {name: certs, mountPath: /certs, readOnly: true}\n";
-const VOLUMES: &str = "      volumes:\n";
+const FIRST_VOLUMES_LINE: &str = "      volumes:\n";
 
 /// Print the installation manifests with the caBundle filled in
 ///
@@ -58,7 +58,7 @@ pub(super) struct Arguments {
     ca_file: Option<PathBuf>,
 
     /// CA certificates as base64-encoded PEM, as printed by `tollgate serve`
-    #[arg(long, value_name = "BASE64", conflicts_with = "cert_dir", value_parser = parse_bundle)]
+    #[arg(long, value_name = "BASE64", conflicts_with = "cert_dir", value_parser = parse_ca_bundle)]
     ca_bundle: Option<String>,
 
     /// Omit the caBundle; use this flag if cert-manager injects the caBundle, or if the API server's host trusts the CA of
@@ -75,7 +75,7 @@ pub(super) struct Arguments {
     namespace: String,
 
     /// Also register webhooks for these APIs, separated by commas: pods, classic-dra, foundationdb, kep-5055-r1
-    #[arg(long, value_name = "API", value_delimiter = ',', value_parser = parse_api)]
+    #[arg(long, value_name = "API", value_delimiter = ',', value_parser = parse_optional_api)]
     with: Vec<OptionalApi>,
 
     /// Set `failurePolicy: Fail` on all webhook entries, so that objects that cannot be checked are rejected
@@ -91,7 +91,7 @@ pub(super) struct Arguments {
 }
 
 /// Parses the name of an optional API.
-pub(super) fn parse_api(text: &str) -> Result<OptionalApi, String> {
+pub(super) fn parse_optional_api(text: &str) -> Result<OptionalApi, String> {
     let names = || OptionalApi::ALL.map(OptionalApi::name).join(", ");
     OptionalApi::ALL
         .into_iter()
@@ -129,14 +129,14 @@ fn parse_image(text: &str) -> Result<String, String> {
     (!text.is_empty() && text.chars().all(is_legal)).then(|| text.to_owned()).ok_or_else(error)
 }
 
-fn parse_bundle(text: &str) -> Result<String, String> {
+fn parse_ca_bundle(text: &str) -> Result<String, String> {
     let pem = STANDARD.decode(text).ok().and_then(|bytes| String::from_utf8(bytes).ok());
     pem.ok_or_else(|| "not base64-encoded PEM; copy the caBundle that `tollgate serve` prints".to_owned())
 }
 
 impl Arguments {
     pub(super) fn run(&self, console: &mut Console) -> Result<Tally, Failure> {
-        let bundle = self.bundle()?;
+        let bundle = self.read_ca_bundle()?;
         let here = self.destination();
         self.check_certificates(bundle.as_deref(), &here)?;
         let entries = if self.engine.policies.paths.is_empty() {
@@ -147,14 +147,15 @@ impl Arguments {
         let flags = self.server_flags()?;
         let mut documents: Vec<String> = Vec::new();
         if let Some(url) = &self.url {
-            self.note_flags(url, &flags, console);
+            self.print_server_flags(url, &flags, console);
         } else {
             let carried = self.carried_files()?;
-            let [namespace, workload @ ..] = WORKLOAD;
+            let [namespace, workload @ ..] = WORKLOAD_MANIFESTS;
             documents.push(self.customize(namespace));
-            documents.extend(carried.iter().map(|files| files.config_map(&self.namespace)));
-            documents.extend(workload.map(|text| with_flags(&self.customize(text), &flags, &carried)));
-            documents.extend(self.secret()?);
+            documents.extend(carried.iter().map(|files| files.config_map_manifest(&self.namespace)));
+            documents
+                .extend(workload.map(|text| add_flags_and_files(&self.customize(text), &flags, &carried)));
+            documents.extend(self.secret_manifest()?);
             for files in carried.iter().filter(|files| files.needs_server_side_apply()) {
                 let name = files.config_map_name();
                 console.note(&format!(
@@ -164,8 +165,10 @@ impl Arguments {
             }
         }
         let bundle = bundle.map(|bundle| STANDARD.encode(bundle));
-        documents.extend(here.needed_base(&entries, bundle.as_deref()));
-        documents.extend(self.with.iter().flat_map(|api| here.other(*api, &entries, bundle.as_deref())));
+        documents.extend(here.needed_base_configurations(&entries, bundle.as_deref()));
+        documents.extend(
+            self.with.iter().flat_map(|api| here.optional_configurations(*api, &entries, bundle.as_deref())),
+        );
         if self.url.is_none() && self.cert_dir.is_none() {
             let (namespace, name) = (&self.namespace, here.server_name());
             console.note(&format!(
@@ -177,8 +180,8 @@ impl Arguments {
         Ok(Tally::default())
     }
 
-    /// The CA bundle that the flags give, as PEM; `None` with `--no-ca-bundle`.
-    fn bundle(&self) -> Result<Option<Vec<u8>>, Failure> {
+    /// Returns the CA bundle of the flags as PEM; `None` with `--no-ca-bundle`, and an error if no flag sets it.
+    fn read_ca_bundle(&self) -> Result<Option<Vec<u8>>, Failure> {
         let file = match (&self.cert_dir, &self.ca_file) {
             (Some(directory), _) => Some(directory.join("ca.crt")),
             (None, file) => file.clone(),
@@ -203,12 +206,12 @@ impl Arguments {
         use super::clock;
         use crate::server::{check_ca_bundle, check_server_cert};
         let Some(bundle) = bundle else { return Ok(()) };
-        check_ca_bundle(bundle, clock::unix())
+        check_ca_bundle(bundle, clock::unix_seconds())
             .map_err(|error| Failure::Input(format!("invalid CA bundle: {error:#}")))?;
         let Some(directory) = &self.cert_dir else { return Ok(()) };
         let (chain, key) = (read_pem(&directory.join("tls.crt"))?, read_pem(&directory.join("tls.key"))?);
         let name = here.server_name();
-        check_server_cert(&chain, &key, bundle, &name, clock::unix()).map_err(|error| {
+        check_server_cert(&chain, &key, bundle, &name, clock::unix_seconds()).map_err(|error| {
             let shown = directory.display().to_string();
             let (shown, word) = (tollgate_formats::sanitize::line(&shown).into_owned(), shell_word(&shown));
             Failure::Input(format!(
@@ -218,7 +221,7 @@ impl Arguments {
         })
     }
 
-    /// Certificates are made and read by `serve`.
+    /// Without the feature `serve`, the program cannot parse certificates and checks nothing.
     #[cfg(not(feature = "serve"))]
     #[expect(
         clippy::unused_self,
@@ -229,8 +232,8 @@ impl Arguments {
         Ok(())
     }
 
-    /// The manifest of the Secret that the Deployment mounts; `None` without `--cert-dir`.
-    fn secret(&self) -> Result<Option<String>, Failure> {
+    /// Returns the manifest of the Secret with the certificates of `--cert-dir`; `None` without that flag.
+    fn secret_manifest(&self) -> Result<Option<String>, Failure> {
         let Some(directory) = &self.cert_dir else { return Ok(None) };
         let mut text = format!(
             "apiVersion: v1\nkind: Secret\nmetadata:\n  name: tollgate-tls\n  namespace: {}\n  labels: {{app.kubernetes.io/name: tollgate}}\ntype: kubernetes.io/tls\ndata:\n",
@@ -247,13 +250,13 @@ impl Arguments {
     fn customize(&self, text: &str) -> String {
         let text = text.replace(Destination::NAMESPACE, &self.namespace);
         match &self.image {
-            Some(image) => text.replace(IMAGE, &format!("image: {image}")),
+            Some(image) => text.replace(IMAGE_LINE, &format!("image: {image}")),
             None => text,
         }
     }
 
-    /// The given flags that the server supports as well, except those with files. `--kubernetes cluster`
-    /// becomes the current release of the cluster, because the server has no access to the API server.
+    /// Returns the given flags that the server also has, except those with files. `--kubernetes cluster` becomes
+    /// the current release of the cluster, because the server has no access to the API server.
     fn server_flags(&self) -> Result<Vec<String>, Failure> {
         let mut flags = Vec::new();
         if ["kubernetes", "context"].iter().any(|name| self.given.get(name).is_some()) {
@@ -267,7 +270,7 @@ impl Arguments {
         Ok(flags)
     }
 
-    /// The files that `--policy` and `--classes` name, for ConfigMaps.
+    /// Reads the files of `--policy` and `--classes`, for ConfigMaps.
     fn carried_files(&self) -> Result<Vec<CarriedFiles>, Failure> {
         let (policies, classes) = (&self.engine.policies.paths, &self.engine.classes);
         let mut carried = Vec::new();
@@ -281,7 +284,7 @@ impl Arguments {
     }
 
     /// Prints the flags of the server at `--url`, which runs outside the manifests and must be started with them.
-    fn note_flags(&self, url: &str, flags: &[String], console: &mut Console) {
+    fn print_server_flags(&self, url: &str, flags: &[String], console: &mut Console) {
         let paths = |flag: &'static str, paths: &[PathBuf]| {
             let word = move |path: &PathBuf| format!("{flag}={}", path.display());
             paths.iter().map(word).collect::<Vec<_>>()
@@ -301,21 +304,22 @@ impl Arguments {
     }
 }
 
-/// Adds flags and files to the Deployment; returns any other manifest unchanged.
-fn with_flags(text: &str, flags: &[String], carried: &[CarriedFiles]) -> String {
+/// Adds arguments, mounts and volumes to the Deployment; returns any other manifest unchanged.
+fn add_flags_and_files(text: &str, flags: &[String], carried: &[CarriedFiles]) -> String {
     let mut arguments = LAST_ARGUMENT.to_owned();
     for argument in flags.iter().cloned().chain(carried.iter().map(CarriedFiles::argument)) {
         // Writing to a `String` cannot fail.
         _ = writeln!(arguments, "        - {argument:?}");
     }
-    let mounts: String = carried.iter().map(CarriedFiles::mount).collect();
-    let volumes: String = carried.iter().map(CarriedFiles::volume).collect();
+    let mounts: String = carried.iter().map(CarriedFiles::mount_yaml).collect();
+    let volumes: String = carried.iter().map(CarriedFiles::volume_yaml).collect();
     text.replace(LAST_ARGUMENT, &arguments)
         .replace(LAST_MOUNT, &format!("{LAST_MOUNT}{mounts}"))
-        .replace(VOLUMES, &format!("{VOLUMES}{volumes}"))
+        .replace(FIRST_VOLUMES_LINE, &format!("{FIRST_VOLUMES_LINE}{volumes}"))
 }
 
-/// Reads a file with a certificate or key; an error if it is too large, as `/dev/zero` is.
+/// Reads a file with a certificate or key. The size is limited, because the path may be a device such as
+/// `/dev/zero`.
 pub(super) fn read_pem(file: &Path) -> Result<Vec<u8>, Failure> {
     Ok(files::read_bytes(file, files::MAX_PEM)?)
 }

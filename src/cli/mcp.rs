@@ -32,7 +32,7 @@ use super::shared::{ContextArgs, PolicyArgs};
 use super::units::parse_duration;
 use run::Runner;
 use stdio::StdioTransport;
-use tools::{OfferedTool, Setting, Settings};
+use tools::{OfferedTool, PassedFlag, PassedFlags};
 
 /// Run an MCP server, which programs and AI assistants ask about manifests, devices and drains
 ///
@@ -65,7 +65,7 @@ pub(super) struct Arguments {
 
 impl Arguments {
     pub(super) fn run(&self, _: &mut Console) -> Result<Tally, Failure> {
-        let server = Server::new(self.settings()?, Runner::new(self.timeout)?)?;
+        let server = McpServer::new(self.passed_flags()?, Runner::new(self.timeout)?)?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let (transport, writer) = StdioTransport::open();
         let ended = runtime.block_on(async { serve_directly(server, transport, None).waiting().await });
@@ -78,10 +78,10 @@ impl Arguments {
         }
     }
 
-    /// Returns the flags that the server passes on to the commands of tools.
-    fn settings(&self) -> Result<Settings, Failure> {
+    /// Returns the flags that the server was started with and passes on to the commands of tools.
+    fn passed_flags(&self) -> Result<PassedFlags, Failure> {
         let mut settings = Vec::new();
-        let mut add = |setting: Setting, flag: &str, path: &Path| {
+        let mut add = |setting: PassedFlag, flag: &str, path: &Path| {
             let mut text = OsString::from(flag);
             text.push("=");
             text.push(path);
@@ -90,34 +90,34 @@ impl Arguments {
         if self.state.iter().any(|path| path.as_os_str() == "-") {
             return Err(Failure::Usage("--state: stdin is used for the protocol; specify a file".to_owned()));
         }
-        self.state.iter().for_each(|path| add(Setting::State, "--state", path));
-        self.policies.paths.iter().for_each(|path| add(Setting::Policies, "--policy", path));
-        self.namespaces.iter().for_each(|path| add(Setting::Namespaces, "--namespaces", path));
-        let context = self.context.flags().into_iter().map(|flag| (Setting::Context, flag));
+        self.state.iter().for_each(|path| add(PassedFlag::State, "--state", path));
+        self.policies.paths.iter().for_each(|path| add(PassedFlag::Policies, "--policy", path));
+        self.namespaces.iter().for_each(|path| add(PassedFlag::Namespaces, "--namespaces", path));
+        let context = self.context.flags().into_iter().map(|flag| (PassedFlag::Context, flag));
         if self.state.is_empty() {
             settings.extend(context);
         } else if self.context.is_named() {
             return Err(Failure::Usage("--state and --context cannot be used together".to_owned()));
         }
         if self.assume_complete {
-            settings.push((Setting::Completeness, "--assume-complete".into()));
+            settings.push((PassedFlag::Completeness, "--assume-complete".into()));
         }
-        Ok(Settings(settings))
+        Ok(PassedFlags(settings))
     }
 }
 
 /// The MCP server: the tools that it offers, and the runner of their commands.
-struct Server {
+struct McpServer {
     tools: Vec<OfferedTool>,
-    settings: Settings,
+    settings: PassedFlags,
     runner: Runner,
 }
 
-impl Server {
-    fn new(settings: Settings, runner: Runner) -> Result<Server, Failure> {
-        let is_offered = |needs: Option<Setting>| needs.is_none_or(|setting| settings.has(setting));
+impl McpServer {
+    fn new(settings: PassedFlags, runner: Runner) -> Result<McpServer, Failure> {
+        let is_offered = |needs: Option<PassedFlag>| needs.is_none_or(|setting| settings.has(setting));
         let tools = tools::ALL.iter().filter(|spec| is_offered(spec.needs)).map(OfferedTool::new);
-        Ok(Server { tools: tools.collect::<Result<_, _>>()?, runner, settings })
+        Ok(McpServer { tools: tools.collect::<Result<_, _>>()?, runner, settings })
     }
 
     /// Returns the instructions that an MCP client gets when it connects.
@@ -128,20 +128,20 @@ impl Server {
              `omitted` lists what was left out because the result was too large. {}",
             result::NOTICE
         );
-        if !self.settings.has(Setting::State) {
+        if !self.settings.has(PassedFlag::State) {
             text.push_str(
                 " The server was started without --state and --context, so it has no tools for devices, impact, \
                  forecasts and drains.",
             );
         }
-        if !self.settings.has(Setting::Policies) {
+        if !self.settings.has(PassedFlag::Policies) {
             text.push_str(" The server was started without --policy, so it cannot check policies.");
         }
         text
     }
 }
 
-impl ServerHandler for Server {
+impl ServerHandler for McpServer {
     fn get_info(&self) -> ServerConfig {
         ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
             .with_server_info(Implementation::new("tollgate", env!("CARGO_PKG_VERSION")))
@@ -173,7 +173,7 @@ impl ServerHandler for Server {
                     // Nobody gets this answer.
                     () = context.ct.cancelled() => Err("cancelled".to_owned()),
                 };
-                output.and_then(|output| result::answer(&output, spec.writes_json(), spec.narrow))
+                output.and_then(|output| result::result_json(&output, spec.output.is_some(), spec.narrow))
             }
         };
         let result = match answer {

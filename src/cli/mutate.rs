@@ -73,7 +73,7 @@ impl Arguments {
         let found = inputs::find_inputs(&paths_or_stdin(&self.paths)?, &WalkOptions::default(), console);
         let rules = RuleSet::parse("decoding").map_err(Failure::Usage)?;
         let decoding = Engine::new(self.release.profiles()?, rules).with_policies(self.policies.load()?);
-        let given = self.namespaces.as_deref().map(namespaces::read).transpose()?;
+        let given = self.namespaces.as_deref().map(namespaces::read_file).transpose()?;
         let read = || found.work.iter().filter_map(WorkItem::input);
         let among = || namespaces::from_inputs(read());
         let namespaces = given.or_else(|| decoding.policies.needs_labels().then(among).flatten());
@@ -88,7 +88,7 @@ impl Arguments {
             is_json: read()
                 .all(|input| Path::new(&input.name()).extension().is_some_and(|end| end == "json")),
             printed: false,
-            others: 0,
+            skipped_files: 0,
         };
         for item in &found.work {
             match item {
@@ -97,8 +97,8 @@ impl Arguments {
                 WorkItem::Search(_) => {}
             }
         }
-        if mutator.others > 0 {
-            let files = counted(mutator.others, "file");
+        if mutator.skipped_files > 0 {
+            let files = counted(mutator.skipped_files, "file");
             let note = "not printed (no Kubernetes objects, or an unrendered template)";
             mutator.console.note(&format!("{files} {note}"));
         }
@@ -106,6 +106,7 @@ impl Arguments {
     }
 }
 
+/// Adds defaults to input files and prints them.
 struct Mutator<'r> {
     arguments: &'r Arguments,
     engine: Engine,
@@ -113,18 +114,18 @@ struct Mutator<'r> {
     now: String,
     console: &'r mut Console,
     tally: Tally,
-    /// All inputs are JSON files, whose objects need nothing between them.
+    /// True if all inputs are JSON files, whose objects need no `---` between them.
     is_json: bool,
     /// True if an object was already printed.
     printed: bool,
-    /// Files that were found in folders and are no manifests.
-    others: usize,
+    /// Number of files that were found in folders and are no manifests.
+    skipped_files: usize,
 }
 
 /// A document, and the defaults that the API server would add to it, as edits.
 struct DefaultedDocument<'a> {
     document: Document<'a>,
-    /// Edits, with paths from the root of the document.
+    /// The defaults as edits, with paths from the root of the document.
     edits: Vec<Edit>,
 }
 
@@ -139,7 +140,7 @@ impl Mutator<'_> {
             }
         };
         if source.skips_all(&text) {
-            self.others += 1;
+            self.skipped_files += 1;
             return Ok(());
         }
         let lines = Lines::of(&text);
@@ -156,7 +157,7 @@ impl Mutator<'_> {
                         broken = true;
                         self.report_unreadable(&error);
                     } else {
-                        all.push(self.apply_defaults(&name, &lines, document)?);
+                        all.push(self.find_defaults(&name, &lines, document)?);
                     }
                 }
             }
@@ -170,10 +171,10 @@ impl Mutator<'_> {
             let diff = diff::unified(&sanitize::line(&name), &text, &filled, LineCounts::Always);
             return Ok(self.console.write_data(&diff)?);
         }
-        self.print(&filled)
+        self.print_file(&filled)
     }
 
-    fn print(&mut self, filled: &str) -> Result<(), Failure> {
+    fn print_file(&mut self, filled: &str) -> Result<(), Failure> {
         let is_opened = filled.trim_start().starts_with("---");
         if std::mem::replace(&mut self.printed, true) && !self.is_json && !is_opened {
             self.console.write_all(b"---\n")?;
@@ -185,8 +186,9 @@ impl Mutator<'_> {
         Ok(())
     }
 
-    /// Determines the defaults to insert into a document.
-    fn apply_defaults<'a>(
+    /// Returns the defaults that the API server and policies would add to a document; prints patches, and notes
+    /// about objects that cannot be defaulted.
+    fn find_defaults<'a>(
         &mut self,
         name: &str,
         lines: &Lines<'_>,
@@ -242,7 +244,7 @@ impl Mutator<'_> {
     }
 }
 
-/// The labels of the namespace that an item is in.
+/// Returns the labels of the namespace that an object is in.
 fn namespace_labels<'d>(item: &ListedObject<'_>, namespaces: Option<&'d Namespaces>) -> Labels<'d> {
     let namespace = item.value().get("metadata").get("namespace").str();
     let namespace = if namespace.is_empty() { "default" } else { namespace };

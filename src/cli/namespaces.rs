@@ -11,7 +11,7 @@ use tollgate_document::source::{Document, Lines, documents, list};
 use tollgate_engine::engine::Namespaces;
 
 /// Reads the Namespace objects of a file, in YAML or JSON, as documents or lists.
-pub(super) fn read(path: &Path) -> Result<Namespaces, Failure> {
+pub(super) fn read_file(path: &Path) -> Result<Namespaces, Failure> {
     let input = Input::File(path.to_owned());
     let text = files::read(&input, state::MAX_DUMP_BYTES)?;
     parse(&input.name(), &text).map_err(Failure::Input)
@@ -48,7 +48,7 @@ pub(super) fn parse(file: &str, text: &str) -> Result<Namespaces, String> {
     Ok(namespaces)
 }
 
-/// The Namespace objects among the inputs; `None` if there are none. Inputs that cannot be read are passed over,
+/// Collects the Namespace objects among the inputs; `None` if there are none. Ignores inputs that cannot be read,
 /// because they are reported elsewhere.
 pub(super) fn from_inputs<'i>(inputs: impl Iterator<Item = &'i Input>) -> Option<Namespaces> {
     let mut namespaces = Namespaces::new(false);
@@ -59,7 +59,7 @@ pub(super) fn from_inputs<'i>(inputs: impl Iterator<Item = &'i Input>) -> Option
     (!namespaces.is_empty()).then_some(namespaces)
 }
 
-/// The Namespace objects of a text; `None` if there are none.
+/// Collects the Namespace objects of a text; `None` if there are none.
 pub(super) fn from_text(text: &str) -> Option<Namespaces> {
     let mut namespaces = Namespaces::new(false);
     add_from_text(&mut namespaces, text);

@@ -17,7 +17,7 @@ pub(super) struct Tally {
     pub(super) denied: usize,
     /// Findings of level warn.
     pub(super) warned: usize,
-    /// Findings that `--diff` shows a fix for.
+    /// Findings with a fix that `--diff` shows, and that would make `--fix` change a file.
     pub(super) unfixed: usize,
     /// Warnings that cause exit code 1, by `--fail-on warn` or by the configuration of their file.
     pub(super) failing_warnings: usize,
@@ -28,13 +28,13 @@ pub(super) struct Tally {
 }
 
 impl Tally {
-    /// The counts without findings: only input that cannot be read, and internal errors.
-    pub(super) fn without_problems(self) -> Tally {
+    /// Returns only the counts of unreadable input and internal errors, for `--exit-zero`.
+    pub(super) fn without_findings(self) -> Tally {
         Tally { unreadable: self.unreadable, crashed: self.crashed, ..Tally::default() }
     }
 
-    /// The exit code for these counts. A denial wins over unreadable input, because reading the rest could not change
-    /// it.
+    /// Returns the exit code. Denials take precedence over unreadable input, because reading the rest could not
+    /// change them.
     pub(super) fn exit_code(self) -> ExitCode {
         let fails = self.denied > 0 || self.unfixed > 0 || self.failing_warnings > 0;
         if self.crashed > 0 {
@@ -63,7 +63,7 @@ pub(super) enum Failure {
 }
 
 impl Failure {
-    /// A fault in an input, at a place in it.
+    /// A failure because of an error at a location of an input file.
     pub(super) fn at(file: &str, at: &SourceLocation, what: &dyn std::fmt::Display) -> Failure {
         Failure::Input(format!("{}:{}:{}: {what}", sanitize::line(file), at.line, at.column))
     }

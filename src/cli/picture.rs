@@ -18,30 +18,30 @@ use crate::report::record::Json;
 use tollgate_picture::pages::Record;
 use tollgate_picture::{Page, Text};
 
-/// The documentation on the web, as reports link to it.
-pub(super) const DOCS: &str = concat!(env!("CARGO_PKG_REPOSITORY"), "/blob/main/docs");
+/// URL of the documentation, to which reports link.
+pub(super) const DOCS_URL: &str = concat!(env!("CARGO_PKG_REPOSITORY"), "/blob/main/docs");
 
-/// The words after the name of the program, as a user would type them.
-static COMMAND: OnceLock<String> = OnceLock::new();
+/// The arguments of the program as a user would type them, for the page.
+static TYPED_COMMAND: OnceLock<String> = OnceLock::new();
 
-/// Notes how the program was called.
+/// Stores the arguments of the program, which pages show.
 pub(super) fn note_command(arguments: &[OsString]) {
     let words = arguments.iter().skip(1).map(|word| shell_word(&word.to_string_lossy()));
-    _ = COMMAND.set(words.collect::<Vec<_>>().join(" "));
+    _ = TYPED_COMMAND.set(words.collect::<Vec<_>>().join(" "));
 }
 
-/// Where the state of a report comes from.
+/// The origin of the state that a report is about: a dump or a cluster, and when it was read.
 #[derive(Clone, Default, Debug)]
 pub(super) struct StateSource {
     name: String,
     /// When it was read; `None` if the dump does not say so.
     taken: Option<String>,
-    /// The report becomes a part of a page that says all this itself.
+    /// True if the report becomes part of a larger page, which shows the origin itself.
     is_part: bool,
 }
 
 impl StateSource {
-    /// The dump in these files, or without files the cluster that was asked.
+    /// The dump in these files; without files, the cluster that the command is connected to.
     pub(super) fn of(
         paths: &[PathBuf],
         inventory: &Inventory,
@@ -69,42 +69,44 @@ impl StateSource {
         Err(super::shared::state_is_required())
     }
 
-    /// For reports that become parts of a page which says where the state comes from.
+    /// The origin for a report that becomes part of a larger page.
     #[cfg(feature = "ui")]
     pub(super) fn of_part() -> StateSource {
         StateSource { is_part: true, ..StateSource::default() }
     }
 
-    /// What every page of this run says. `incomplete` is what the state lacks.
+    /// Returns the header and footer data of a page: origin, command, version, and in `incomplete` what the state
+    /// lacks.
     pub(super) fn page(&self, incomplete: &[String]) -> Page {
-        let command = COMMAND.get().map_or("", String::as_str);
+        let command = TYPED_COMMAND.get().map_or("", String::as_str);
         Page {
             source: Text::from(self.name.as_str()),
             taken: self.taken.as_deref().map(Text::from),
             incomplete: incomplete.iter().map(|what| Text::from(what.as_str())).collect(),
             command: Text::from(format!("{} {command}", plugin::program_name())),
             version: Text::from(env!("CARGO_PKG_VERSION")),
-            docs: Text::from(DOCS),
+            docs: Text::from(DOCS_URL),
             is_part: self.is_part,
         }
     }
 }
 
-/// A record of a report, and the devices of each class before and after, if they are known.
+/// A JSON record that an HTML page draws, with the device counts of each class before and after as JSON, if they
+/// are known.
 #[derive(Debug)]
-pub(super) struct DrawnRecord {
+pub(super) struct RecordToDraw {
     pub(super) json: Json,
     pub(super) capacity: Option<String>,
 }
 
-impl DrawnRecord {
+impl RecordToDraw {
     pub(super) fn record(&self) -> Record<'_> {
         Record { json: self.json.get(), capacity: self.capacity.as_deref() }
     }
 }
 
-/// Writes a page.
-pub(super) fn write(page: serde_json::Result<String>, console: &mut Console) -> Result<(), Failure> {
+/// Writes an HTML page to stdout.
+pub(super) fn write_page(page: serde_json::Result<String>, console: &mut Console) -> Result<(), Failure> {
     let page = page.map_err(|error| Failure::Internal(error.into()))?;
     Ok(writeln!(console, "{page}")?)
 }

@@ -14,7 +14,7 @@ use super::plugin::{find_flag, requires_value};
 use super::shared::{EngineArgs, ExitArgs};
 use tollgate_api::conform::suggest::and_list;
 
-/// A command with all flags that several commands share.
+/// Returns a command that has all flags which several commands share.
 pub(super) fn shared_flags() -> Command {
     ExitArgs::augment_args(EngineArgs::augment_args(Command::new("shared")))
 }
@@ -78,7 +78,7 @@ mod tests {
     use clap::CommandFactory as _;
 
     use super::move_shared_flags_behind_command;
-    use crate::cli::{Arguments, parse};
+    use crate::cli::{Arguments, parse_arguments};
 
     fn words(line: &str) -> Vec<OsString> {
         line.split(' ').map(OsString::from).collect()
@@ -118,11 +118,12 @@ mod tests {
             ("tollgate mutate --fail-on warn x", "'--fail-on' is an option of"),
             ("tollgate --kubernetes 1.36", "'--kubernetes' is an option of"),
         ] {
-            let error = parse(&words(line)).expect_err(line);
+            let error = parse_arguments(&words(line)).expect_err(line);
             assert!(error.to_string().contains(tip), "{line}: {error}");
             assert_eq!(error.exit_code(), 2);
         }
-        let typo = parse(&words("tollgate validate --kubernets 1.36")).expect_err("a typo").to_string();
+        let typo =
+            parse_arguments(&words("tollgate validate --kubernets 1.36")).expect_err("a typo").to_string();
         assert!(typo.contains("--kubernetes"), "{typo}");
     }
 }

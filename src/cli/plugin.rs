@@ -14,20 +14,20 @@ use clap::{Arg, Command};
 
 use tollgate_api::profile::Profile;
 
-/// The shell completes file names if there are no candidates.
-const DEFAULT: u8 = 0;
-/// The candidates are all there is: no file names.
-const NO_FILES: u8 = 4;
+/// Directive for the shell: complete file names if there are no candidates.
+const COMPLETE_FILES: u8 = 0;
+/// Directive for the shell: do not complete file names.
+const NO_FILE_COMPLETION: u8 = 4;
 
-/// `kubectl tollgate` if the program was called as a plugin of kubectl; `None` if under its own name.
+/// Returns `kubectl tollgate` if the program was started as a plugin of kubectl; `None` if by its own name.
 pub(super) fn plugin_name(arguments: &[OsString]) -> Option<&'static str> {
-    (called_as(arguments) == "kubectl-tollgate").then_some("kubectl tollgate")
+    (program_file_name(arguments) == "kubectl-tollgate").then_some("kubectl tollgate")
 }
 
 /// How the program was called (`tollgate` or `kubectl tollgate`), for commands that it prints.
 static PROGRAM_NAME: OnceLock<&'static str> = OnceLock::new();
 
-/// Notes how the program was called.
+/// Stores by which name the program was started.
 pub(super) fn note_program_name(arguments: &[OsString]) {
     _ = PROGRAM_NAME.set(plugin_name(arguments).unwrap_or("tollgate"));
 }
@@ -37,27 +37,27 @@ pub(super) fn program_name() -> &'static str {
     PROGRAM_NAME.get().copied().unwrap_or("tollgate")
 }
 
-/// The answer to kubectl if it asks for completions; `None` if the program was called for something else.
-pub(super) fn completions(arguments: &[OsString], command: impl Fn() -> Command) -> Option<String> {
-    if called_as(arguments) != "kubectl_complete-tollgate" {
+/// Returns the completions for kubectl if the program was started as its completion plugin; `None` otherwise.
+pub(super) fn kubectl_completions(arguments: &[OsString], command: impl Fn() -> Command) -> Option<String> {
+    if program_file_name(arguments) != "kubectl_complete-tollgate" {
         return None;
     }
     let words: Vec<String> =
         arguments.iter().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
     let mut command = command();
     command.build();
-    Some(complete(&command, &words))
+    Some(complete_last_word(&command, &words))
 }
 
 /// The file name of the program, without extension.
-fn called_as(arguments: &[OsString]) -> String {
+fn program_file_name(arguments: &[OsString]) -> String {
     let program = arguments.first().map(Path::new).and_then(Path::file_stem);
     program.map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
-/// The completions for the last of these words, in the format of kubectl.
-fn complete(root: &Command, words: &[String]) -> String {
-    let Some((current, before)) = words.split_last() else { return format!(":{DEFAULT}\n") };
+/// Returns the completions for the last of these words, in the format of kubectl.
+fn complete_last_word(root: &Command, words: &[String]) -> String {
+    let Some((current, before)) = words.split_last() else { return format!(":{COMPLETE_FILES}\n") };
     let mut command = root;
     let mut pending: Option<&Arg> = None;
     for word in before {
@@ -77,14 +77,14 @@ fn complete(root: &Command, words: &[String]) -> String {
         (Some(arg), _) => value_candidates(arg, current, ""),
         (None, Some((name, value))) if name.starts_with('-') => match find_flag(command, name) {
             Some(arg) => value_candidates(arg, value, &format!("{name}=")),
-            None => (Vec::new(), NO_FILES),
+            None => (Vec::new(), NO_FILE_COMPLETION),
         },
-        (None, _) if current.starts_with('-') => (flags(command), NO_FILES),
-        (None, _) if command.has_subcommands() => (subcommands(command), NO_FILES),
+        (None, _) if current.starts_with('-') => (flag_candidates(command), NO_FILE_COMPLETION),
+        (None, _) if command.has_subcommands() => (subcommand_candidates(command), NO_FILE_COMPLETION),
         (None, _) => command
             .get_positionals()
             .next()
-            .map_or((Vec::new(), NO_FILES), |arg| value_candidates(arg, current, "")),
+            .map_or((Vec::new(), NO_FILE_COMPLETION), |arg| value_candidates(arg, current, "")),
     };
     let mut out = String::new();
     for (candidate, about) in candidates.iter().filter(|(candidate, _)| candidate.starts_with(current)) {
@@ -97,7 +97,8 @@ fn complete(root: &Command, words: &[String]) -> String {
 /// Completions, each with its description.
 type Candidates = Vec<(String, String)>;
 
-/// The flag that a word such as `--kubernetes=1.36` or `-o` names; `None` if the command does not have it.
+/// Returns the flag that a word such as `--kubernetes=1.36` or `-o` names; `None` if the command does not have
+/// it.
 pub(super) fn find_flag<'c>(command: &'c Command, word: &str) -> Option<&'c Arg> {
     let name = word.split('=').next().unwrap_or_default();
     command.get_arguments().find(|arg| {
@@ -112,14 +113,14 @@ pub(super) fn requires_value(arg: &Arg) -> bool {
     arg.get_action().takes_values() && arg.get_num_args().is_none_or(|range| range.min_values() > 0)
 }
 
-fn flags(command: &Command) -> Candidates {
+fn flag_candidates(command: &Command) -> Candidates {
     let visible = command.get_arguments().filter(|arg| !arg.is_hide_set());
     visible
         .filter_map(|arg| Some((format!("--{}", arg.get_long()?), first_help_line(arg.get_help()))))
         .collect()
 }
 
-fn subcommands(command: &Command) -> Candidates {
+fn subcommand_candidates(command: &Command) -> Candidates {
     let visible = command.get_subcommands().filter(|command| !command.is_hide_set());
     visible.map(|command| (command.get_name().to_owned(), first_help_line(command.get_about()))).collect()
 }
@@ -130,8 +131,8 @@ fn first_help_line(help: Option<&clap::builder::StyledStr>) -> String {
     text.lines().next().unwrap_or_default().to_owned()
 }
 
-/// The candidates for the value of an argument, and the directive for the shell. After a comma, the next value of a
-/// list is completed. Arguments without known values are files.
+/// Returns the candidates for the value of an argument, and the directive for the shell. After a comma, completes
+/// the next value of a list. Arguments without known values are files.
 fn value_candidates(arg: &Arg, current: &str, before: &str) -> (Candidates, u8) {
     let known: Candidates = match arg.get_id().as_str() {
         "kubernetes" | "profiles" => {
@@ -150,28 +151,28 @@ fn value_candidates(arg: &Arg, current: &str, before: &str) -> (Candidates, u8) 
         }
     };
     if known.is_empty() {
-        return (Vec::new(), DEFAULT);
+        return (Vec::new(), COMPLETE_FILES);
     }
     let list = current.rsplit_once(',').map_or("", |(list, _)| list);
     let comma = if list.is_empty() { "" } else { "," };
     let whole = |(value, about): (String, String)| (format!("{before}{list}{comma}{value}"), about);
-    (known.into_iter().map(whole).collect(), NO_FILES)
+    (known.into_iter().map(whole).collect(), NO_FILE_COMPLETION)
 }
 
 #[cfg(test)]
 mod tests {
     use clap::CommandFactory as _;
 
-    use super::{completions, plugin_name};
+    use super::{kubectl_completions, plugin_name};
     use crate::cli::Arguments;
 
-    fn complete(words: &[&str]) -> Vec<String> {
+    fn complete_last_word(words: &[&str]) -> Vec<String> {
         let arguments: Vec<_> = ["/usr/bin/kubectl_complete-tollgate"]
             .iter()
             .chain(words)
             .map(std::ffi::OsString::from)
             .collect();
-        let text = completions(&arguments, Arguments::command).expect("asked");
+        let text = kubectl_completions(&arguments, Arguments::command).expect("asked");
         text.lines().map(|line| line.split('\t').next().unwrap_or_default().to_owned()).collect()
     }
 
@@ -180,25 +181,25 @@ mod tests {
         let called = |program: &str| plugin_name(&[program.into()]);
         assert_eq!(called("/usr/local/bin/kubectl-tollgate"), Some("kubectl tollgate"));
         assert_eq!((called("tollgate"), called("kubectl"), plugin_name(&[])), (None, None, None));
-        assert!(completions(&["tollgate".into(), "impact".into()], Arguments::command).is_none());
+        assert!(kubectl_completions(&["tollgate".into(), "impact".into()], Arguments::command).is_none());
     }
 
     #[test]
     fn words_are_completed() {
-        assert_eq!(complete(&["impa"]), ["impact", ":4"]);
-        assert_eq!(complete(&["audit", "--output", "sar"]), ["sarif", ":4"]);
-        assert_eq!(complete(&["audit", "-o", "openr"]), ["openreports", ":4"]);
-        assert_eq!(complete(&["audit", "--output=jun"]), ["--output=junit", ":4"]);
+        assert_eq!(complete_last_word(&["impa"]), ["impact", ":4"]);
+        assert_eq!(complete_last_word(&["audit", "--output", "sar"]), ["sarif", ":4"]);
+        assert_eq!(complete_last_word(&["audit", "-o", "openr"]), ["openreports", ":4"]);
+        assert_eq!(complete_last_word(&["audit", "--output=jun"]), ["--output=junit", ":4"]);
         assert_eq!(
-            complete(&["audit", "--kubernetes", "1.36,1.3"]).first().map(String::as_str),
+            complete_last_word(&["audit", "--kubernetes", "1.36,1.3"]).first().map(String::as_str),
             Some("1.36,1.33")
         );
-        assert!(complete(&["audit", "--rul"]).contains(&"--rules".to_owned()));
-        assert_eq!(complete(&["impact", ""]), [":0"], "files");
-        assert_eq!(complete(&["impact", "--context", ""]), [":0"]);
-        assert!(complete(&[""]).len() > 10);
-        assert!(complete(&["explain", "dropped-f"]).contains(&"dropped-field".to_owned()));
-        assert_eq!(complete(&["--nothing=x"]), [":4"]);
-        assert_eq!(complete(&[]), [":0"]);
+        assert!(complete_last_word(&["audit", "--rul"]).contains(&"--rules".to_owned()));
+        assert_eq!(complete_last_word(&["impact", ""]), [":0"], "files");
+        assert_eq!(complete_last_word(&["impact", "--context", ""]), [":0"]);
+        assert!(complete_last_word(&[""]).len() > 10);
+        assert!(complete_last_word(&["explain", "dropped-f"]).contains(&"dropped-field".to_owned()));
+        assert_eq!(complete_last_word(&["--nothing=x"]), [":4"]);
+        assert_eq!(complete_last_word(&[]), [":0"]);
     }
 }

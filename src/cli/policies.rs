@@ -12,7 +12,7 @@ use tollgate_engine::policy::{
     self, Acceptance, PolicyError, PolicyFile, PolicyResource, PolicySet, ReadFile,
 };
 
-/// The policy files of some paths: texts, searched folders, and errors.
+/// The policy files that were found in some paths, the folders that were searched, and the errors.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct PolicyTexts {
     pub(super) files: Vec<PolicyFile>,
@@ -27,10 +27,10 @@ pub(super) fn load_all(
     root: Option<&Path>,
     resources: &[PolicyResource],
 ) -> Result<PolicySet, Failure> {
-    let texts = if paths.is_empty() { Vec::new() } else { read(paths)? };
+    let texts = if paths.is_empty() { Vec::new() } else { read_files(paths)? };
     let read = |path: &str| match root {
         None => read_referenced(path),
-        Some(root) => read_within(path, root),
+        Some(root) => read_referenced_within(path, root),
     };
     let set = compile(&texts, &read, resources)?;
     for state in set.resources() {
@@ -103,7 +103,7 @@ pub(super) fn read_referenced(path: &str) -> Result<String, String> {
 }
 
 /// Reads a file that an untrusted policy refers to: only files below `root` can be read.
-fn read_within(path: &str, root: &Path) -> Result<String, String> {
+fn read_referenced_within(path: &str, root: &Path) -> Result<String, String> {
     let real = std::fs::canonicalize(path).map_err(|error| files::io_reason(&error))?;
     if !real.starts_with(root) {
         return Err("is outside the repository".to_owned());
@@ -111,7 +111,8 @@ fn read_within(path: &str, root: &Path) -> Result<String, String> {
     read_referenced(path)
 }
 
-/// The top of the repository of a file, or its folder if it is in none; `None` if the file does not exist.
+/// Returns the top of the repository of a file, or its folder if it is in none; `None` if the file does not
+/// exist.
 fn repository_of(file: &str) -> Option<PathBuf> {
     let real = std::fs::canonicalize(file).ok()?;
     let folder = real.parent()?;
@@ -119,18 +120,19 @@ fn repository_of(file: &str) -> Option<PathBuf> {
     Some(top.unwrap_or(folder).to_owned())
 }
 
-/// The errors of the policies in a text, each with the index of its document.
-pub(super) fn errors(file: &str, text: &str) -> Vec<(usize, PolicyError)> {
+/// Returns the errors of the policies in a text, each with the index of its document. Policies can refer only to
+/// files in the same repository.
+pub(super) fn errors_in_text(file: &str, text: &str) -> Vec<(usize, PolicyError)> {
     let root = repository_of(file);
     let read = |path: &str| match &root {
-        Some(root) => read_within(path, root),
+        Some(root) => read_referenced_within(path, root),
         None => Err("cannot be read: the policy is not in a file".to_owned()),
     };
     let file = PolicyFile { name: file.to_owned(), text: text.to_owned() };
     policy::policy_errors(&file, &read)
 }
 
-/// Compiles the texts of policy files, and resources.
+/// Compiles policy files and policies that are custom resources. `read` reads the files that policies refer to.
 pub(super) fn compile(
     texts: &[PolicyFile],
     read: ReadFile<'_>,
@@ -145,13 +147,13 @@ pub(super) fn compile(
 }
 
 /// Reads the policy files in these paths; fails with the first error.
-pub(super) fn read(paths: &[PathBuf]) -> Result<Vec<PolicyFile>, Failure> {
-    let texts = read_all(paths);
+pub(super) fn read_files(paths: &[PathBuf]) -> Result<Vec<PolicyFile>, Failure> {
+    let texts = read_files_with_errors(paths);
     if texts.errors.is_empty() { Ok(texts.files) } else { Err(Failure::Input(texts.errors.join("\n"))) }
 }
 
 /// Reads the policy files in these paths, and collects errors instead of failing.
-pub(super) fn read_all(paths: &[PathBuf]) -> PolicyTexts {
+pub(super) fn read_files_with_errors(paths: &[PathBuf]) -> PolicyTexts {
     let found = files::collect(paths).without_outside_links();
     let mut texts = PolicyTexts { folders: found.folders, ..PolicyTexts::default() };
     texts.errors.extend(found.errors.iter().map(ToString::to_string));

@@ -7,7 +7,7 @@ mod import;
 mod report;
 mod stored;
 
-pub(super) use export::DIGEST as EXPORT_DIGEST;
+pub(super) use export::DIGEST_ANNOTATION as EXPORT_DIGEST;
 
 use super::console::Console;
 use super::outcome::{Failure, Tally};
@@ -39,7 +39,7 @@ impl Arguments {
     }
 }
 
-/// The text as one line without control characters.
+/// Returns a text as one line without control characters.
 fn printable_line(text: &str) -> String {
     printable(text).replace('\n', "\u{fffd}")
 }

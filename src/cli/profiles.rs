@@ -3,7 +3,7 @@
 
 use std::io::Write as _;
 
-use super::completed::{self, completed};
+use super::completed::{self, with_completions};
 use super::console::Console;
 use super::outcome::{Failure, Tally};
 use super::shared::{ProfileArg, ServerArgs, parse_profile};
@@ -18,7 +18,7 @@ pub(super) struct Arguments {
     /// Profiles to compare side by side, separated by spaces or commas, with their feature gates, served versions and
     /// limits; `cluster` selects the running API server
     #[arg(value_name = "PROFILE", value_delimiter = ',', hide_possible_values = true)]
-    #[arg(value_parser = completed(parse_profile, completed::profiles))]
+    #[arg(value_parser = with_completions(parse_profile, completed::profile_names))]
     profiles: Vec<ProfileArg>,
 
     /// Output format
@@ -39,8 +39,10 @@ impl Arguments {
                 let records = list(wanted.iter().map(|profile| profile_record(profile)));
                 writeln!(console, "{}", super::to_json(&records)?)?;
             }
-            Output::Text if self.profiles.is_empty() => console.write_all(text(wanted).as_bytes())?,
-            Output::Text => console.write_all(side_by_side(wanted).as_bytes())?,
+            Output::Text if self.profiles.is_empty() => {
+                console.write_all(profile_table(wanted).as_bytes())?
+            }
+            Output::Text => console.write_all(comparison_table(wanted).as_bytes())?,
         }
         Ok(Tally::default())
     }
@@ -54,8 +56,8 @@ fn profile_record(profile: &Profile) -> Json {
         let is_discovered = discovered.is_some();
         record! {
             "kind": kind.name(),
-            "versions": names(*versions),
-            "byDefault": names(versions.iter().filter(is_default)),
+            "versions": version_names(*versions),
+            "byDefault": version_names(versions.iter().filter(is_default)),
             "served" if is_discovered: discovered,
         }
     });
@@ -86,28 +88,28 @@ fn profile_record(profile: &Profile) -> Json {
     }
 }
 
-fn names<'v>(versions: impl IntoIterator<Item = &'v Version>) -> Vec<&'static str> {
+fn version_names<'v>(versions: impl IntoIterator<Item = &'v Version>) -> Vec<&'static str> {
     versions.into_iter().map(|version| version.name()).collect()
 }
 
-/// `None`: devices have no taints.
+/// Returns how many taints a device can have; `None` if devices have no taints in this profile.
 fn taints_per_device(profile: &Profile) -> Option<usize> {
     Some(profile.limits.taints_per_device).filter(|limit| *limit > 0)
 }
 
-/// `None`: a slice with taints has no devices.
+/// Returns how many devices a slice with taints can have; `None` if such a slice cannot have devices.
 fn devices_per_tainted_slice(profile: &Profile) -> Option<usize> {
     Some(profile.limits.tainted_devices).filter(|limit| *limit > 0)
 }
 
-fn text(profiles: &[&Profile]) -> String {
+fn profile_table(profiles: &[&Profile]) -> String {
     let rows: Vec<Vec<String>> = profiles
         .iter()
         .map(|profile| {
             vec![
                 profile.name.to_owned(),
-                names(profile.versions(ApiKind::ResourceClaim)).join(", "),
-                names(profile.versions(ApiKind::DeviceTaintRule)).join(", "),
+                version_names(profile.versions(ApiKind::ResourceClaim)).join(", "),
+                version_names(profile.versions(ApiKind::DeviceTaintRule)).join(", "),
                 describe_taint_limit(profile),
                 describe_limit(devices_per_tainted_slice(profile)),
                 profile.effects.join(", "),
@@ -127,14 +129,15 @@ fn text(profiles: &[&Profile]) -> String {
     table::aligned(&header, &rows)
 }
 
-/// A table with a row for each gate, kind and limit, and a column for each profile, to show what an upgrade changes.
-fn side_by_side(profiles: &[&Profile]) -> String {
+/// Returns a table with a row for each gate, kind and limit, and a column for each profile, to show what an
+/// upgrade changes.
+fn comparison_table(profiles: &[&Profile]) -> String {
     let header: Vec<&str> = std::iter::once("").chain(profiles.iter().map(|profile| profile.name)).collect();
-    table::aligned(&header, &side_by_side_rows(profiles))
+    table::aligned(&header, &comparison_rows(profiles))
 }
 
-/// The rows of [`side_by_side`], each with its name first.
-pub(super) fn side_by_side_rows(profiles: &[&Profile]) -> Vec<Vec<String>> {
+/// Returns the rows of [`comparison_table`]: the name of a gate, kind or limit, and its value in each profile.
+pub(super) fn comparison_rows(profiles: &[&Profile]) -> Vec<Vec<String>> {
     let row = |name: &str, cell: &dyn Fn(&Profile) -> String| -> Vec<String> {
         std::iter::once(name.to_owned()).chain(profiles.iter().map(|profile| cell(profile))).collect()
     };
@@ -173,7 +176,7 @@ fn describe_limit(limit: Option<usize>) -> String {
     limit.map_or_else(|| "-".to_owned(), |limit| limit.to_string())
 }
 
-/// The limit on taints per device, such as `16`, or `32 per slice` where devices have none.
+/// Returns the limit on taints per device, such as `16`, or `32 per slice` where only slices have taints.
 fn describe_taint_limit(profile: &Profile) -> String {
     match (taints_per_device(profile), profile.documented.slice_taints) {
         (None, Some(limit)) => format!("{limit} per slice"),
@@ -181,7 +184,8 @@ fn describe_taint_limit(profile: &Profile) -> String {
     }
 }
 
-/// `on by default`, or `off (on by default)` where a running server or `--feature-gates` differs.
+/// Returns the state of a feature gate: `on by default`, or `off (on by default)` where a running server or
+/// `--feature-gates` differs.
 fn describe_gate(profile: &Profile, gate: Gate) -> String {
     let is_default = profile.has_on_by_default(gate);
     let usual = match (is_default, profile.locks(gate)) {
@@ -197,7 +201,8 @@ fn describe_gate(profile: &Profile, gate: Gate) -> String {
     }
 }
 
-/// `v1; off by default: v1beta1, v1beta2`; of a running server `v1; not served: v1beta1`; `-` if no version exists.
+/// Returns the versions of a kind: `v1; off by default: v1beta1, v1beta2`; of a running server `v1; not served:
+/// v1beta1`; `-` if no version exists.
 fn describe_versions(profile: &Profile, kind: ApiKind) -> String {
     let Some((_, versions)) = profile.serves.iter().find(|(served, _)| *served == kind) else {
         return "-".to_owned();
@@ -206,9 +211,10 @@ fn describe_versions(profile: &Profile, kind: ApiKind) -> String {
         (live.of(kind).map(Version::name).collect(), "not served")
     } else {
         let is_default = |version: &&Version| profile.serves_by_default(kind, **version);
-        (names(versions.iter().filter(is_default)), "off by default")
+        (version_names(versions.iter().filter(is_default)), "off by default")
     };
-    let off: Vec<&str> = names(*versions).into_iter().filter(|version| !on.contains(version)).collect();
+    let off: Vec<&str> =
+        version_names(*versions).into_iter().filter(|version| !on.contains(version)).collect();
     match (on.is_empty(), off.is_empty()) {
         (_, true) => on.join(", "),
         (true, false) => format!("{otherwise}: {}", off.join(", ")),

@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 use super::console::Console;
 
 /// Runs that are shorter than this show no progress bar.
-const SHOW_AFTER: Duration = Duration::from_millis(700);
-/// Least time between two redraws.
+const SHOW_DELAY: Duration = Duration::from_millis(700);
+/// Minimum time between two redraws.
 const REDRAW_INTERVAL: Duration = Duration::from_millis(100);
-const WIDTH: usize = 30;
+const BAR_WIDTH: usize = 30;
 
 /// The progress bar of a run, on a terminal.
 #[derive(Debug)]
@@ -46,11 +46,11 @@ impl Progress {
     /// often.
     pub(super) fn show(&mut self, items: std::fmt::Arguments<'_>) {
         let recent = self.drawn.is_some_and(|drawn| drawn.elapsed() < REDRAW_INTERVAL);
-        if !self.is_terminal || recent || self.started.elapsed() < SHOW_AFTER {
+        if !self.is_terminal || recent || self.started.elapsed() < SHOW_DELAY {
             return;
         }
-        let filled = (WIDTH * self.done).checked_div(self.total).unwrap_or(WIDTH).min(WIDTH);
-        let (bar, rest) = ("=".repeat(filled), " ".repeat(WIDTH - filled));
+        let filled = (BAR_WIDTH * self.done).checked_div(self.total).unwrap_or(BAR_WIDTH).min(BAR_WIDTH);
+        let (bar, rest) = ("=".repeat(filled), " ".repeat(BAR_WIDTH - filled));
         let (done, total) = (self.done, self.total);
         _ = write!(std::io::stderr(), "\r\x1b[K[{bar}{rest}] {done}/{total} {items}");
         _ = std::io::stderr().flush();

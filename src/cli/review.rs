@@ -11,7 +11,7 @@ use super::console::Console;
 use super::namespaces;
 use super::outcome::{Failure, Tally};
 use super::shared::{DefaultRules, EngineArgs, ExitArgs};
-use super::stream::{Frame, Frames, MAX_FRAME_BYTES};
+use super::stream::{JsonFrame, JsonFrames, MAX_FRAME_BYTES};
 use super::{clock, state};
 use crate::files;
 use crate::report::review_line;
@@ -67,7 +67,7 @@ impl Arguments {
         let engine = self.engine.engine(DefaultRules::Webhook)?;
         let engine = if self.exact { engine.with_exact_verdicts() } else { engine };
         let engine = state::with_state(engine, &self.state, console)?;
-        let namespaces = self.namespaces.as_deref().map(namespaces::read).transpose()?;
+        let namespaces = self.namespaces.as_deref().map(namespaces::read_file).transpose()?;
         let now = self.clock.now();
         let stops_after_denial = !self.exit.zero.exit_zero;
         let tally = Tally::default();
@@ -95,7 +95,8 @@ struct Reviewer<'r> {
     namespaces: &'r dyn NamespaceLookup,
     console: &'r mut Console,
     tally: Tally,
-    /// After a denial the exit code is final.
+    /// True unless `--exit-zero` is set: after a denial the exit code is final, and reading can stop if nobody
+    /// reads the output.
     stops_after_denial: bool,
 }
 
@@ -116,7 +117,7 @@ impl Reviewer<'_> {
     }
 
     fn review_stream(&mut self, name: &str, input: impl Read) -> Result<(), Failure> {
-        let mut frames = Frames::new(input);
+        let mut frames = JsonFrames::new(input);
         let mut count = 0;
         // Text that is not JSON, such as YAML, gets one answer up to the next object, not one for each word.
         let mut is_other_text = false;
@@ -164,9 +165,9 @@ impl Reviewer<'_> {
     }
 
     /// Prints the response to one AdmissionReview.
-    fn answer(&mut self, frame: &Frame) -> Result<(), ReviewError> {
+    fn answer(&mut self, frame: &JsonFrame) -> Result<(), ReviewError> {
         if frame.too_large {
-            return Err(ReviewError::at(
+            return Err(ReviewError::not_json(
                 0,
                 format!("the AdmissionReview is larger than {} MiB", MAX_FRAME_BYTES >> 20),
             ));
@@ -174,7 +175,7 @@ impl Reviewer<'_> {
         // As the server decodes it.
         let text = String::from_utf8_lossy(&frame.bytes);
         let document = doc::parse(&text).map_err(|error| {
-            ReviewError::at(error.at, format!("the AdmissionReview is not JSON: {}", error.detail))
+            ReviewError::not_json(error.at, format!("the AdmissionReview is not JSON: {}", error.detail))
         })?;
         let request = Request::read(document.root()).map_err(ReviewError::Review)?;
         let endpoint = if self.arguments.mutate { Endpoint::Mutate } else { Endpoint::Validate };
@@ -184,11 +185,11 @@ impl Reviewer<'_> {
         } else {
             respond(&self.engine, &request, &decision).encode()
         };
-        self.count(&decision);
+        self.count_findings(&decision);
         self.write_line(&line).map_err(ReviewError::Output)
     }
 
-    fn count(&mut self, decision: &Decision) {
+    fn count_findings(&mut self, decision: &Decision) {
         for diagnostic in decision.verdict.findings() {
             match diagnostic.level {
                 Level::Deny => self.tally.denied += 1,
@@ -198,9 +199,9 @@ impl Reviewer<'_> {
         }
     }
 
-    /// Answers input that is not a review.
-    fn answer_unreadable(&mut self, name: &str, frame: &Frame, bad: &BadReview) -> Result<(), Failure> {
-        let (line, column) = position(frame, bad.at);
+    /// Prints an error and the response to input that is not an AdmissionReview.
+    fn answer_unreadable(&mut self, name: &str, frame: &JsonFrame, bad: &BadReview) -> Result<(), Failure> {
+        let (line, column) = position_in_input(frame, bad.at);
         let message = format!("{}:{line}:{column}: {}", sanitize::line(name), bad.detail);
         self.report_unreadable(&message);
         let line = if self.arguments.findings {
@@ -228,21 +229,21 @@ impl Reviewer<'_> {
 
 /// The reason why an AdmissionReview cannot be answered.
 enum ReviewError {
-    /// JSON, but not a review.
+    /// It is JSON, but not an AdmissionReview.
     Review(BadReview),
-    /// Not JSON: the next value may begin inside the frame.
+    /// It is not JSON, so the next value may begin inside of it.
     Text(BadReview),
     Output(io::Error),
 }
 
 impl ReviewError {
-    fn at(at: usize, detail: String) -> ReviewError {
+    fn not_json(at: usize, detail: String) -> ReviewError {
         ReviewError::Text(BadReview { uid: "".into(), at, detail, is_too_dense: false })
     }
 }
 
-/// Line and column of a byte of the frame, from 1; columns count characters.
-fn position(frame: &Frame, at: usize) -> (usize, usize) {
+/// Returns line and column in the input of a byte of the frame, from 1; columns count characters.
+fn position_in_input(frame: &JsonFrame, at: usize) -> (usize, usize) {
     let before = String::from_utf8_lossy(frame.bytes.get(..at).unwrap_or(&frame.bytes)).into_owned();
     let column = before.rsplit('\n').next().unwrap_or_default().chars().count();
     match before.matches('\n').count() {

@@ -10,7 +10,7 @@ use std::io::Write as _;
 
 use super::console::Console;
 use super::outcome::{Failure, Tally};
-use crate::config::CONFIG;
+use crate::config::CONFIG_SCHEMA;
 use tollgate_document::doc::New;
 use tollgate_engine::policy::{PolicyKind, Struct, TEST_FILE, Ty};
 
@@ -57,7 +57,7 @@ impl Arguments {
             }
             SchemaSubject::Crd => crd::definitions().trim_end().to_owned(),
             SchemaSubject::Test => schema_of_structs("tollgate policy test", "allOf", &[&TEST_FILE]),
-            SchemaSubject::Config => schema_of_structs("tollgate configuration", "allOf", &[&CONFIG]),
+            SchemaSubject::Config => schema_of_structs("tollgate configuration", "allOf", &[&CONFIG_SCHEMA]),
             SchemaSubject::Validate => include_str!("schema/validate.json").trim_end().to_owned(),
             SchemaSubject::Impact => include_str!("schema/impact.json").trim_end().to_owned(),
             SchemaSubject::Forecast => include_str!("schema/forecast.json").trim_end().to_owned(),
@@ -71,10 +71,11 @@ impl Arguments {
     }
 }
 
-/// The JSON Schema of files whose documents are one of these structs, combined with `combined`, such as `oneOf`.
+/// Returns the JSON Schema of files whose documents are one of these structs. `combined` is the keyword that
+/// joins them, such as `oneOf`.
 fn schema_of_structs(title: &str, combined: &str, files: &[&'static Struct]) -> String {
     let mut definitions = BTreeMap::new();
-    let kinds: Vec<String> = files.iter().map(|file| reference(file, &mut definitions)).collect();
+    let kinds: Vec<String> = files.iter().map(|file| schema_reference(file, &mut definitions)).collect();
     let definitions: Vec<String> =
         definitions.iter().map(|(name, text)| format!("    {}: {text}", quote_json(name))).collect();
     format!(
@@ -86,8 +87,8 @@ fn schema_of_structs(title: &str, combined: &str, files: &[&'static Struct]) -> 
     )
 }
 
-/// The JSON reference to a struct, whose definition is added to `definitions` if it is not there.
-fn reference(ty: &'static Struct, definitions: &mut BTreeMap<&'static str, String>) -> String {
+/// Returns a JSON Schema reference to a struct, and adds its definition to `definitions` if it is missing.
+fn schema_reference(ty: &'static Struct, definitions: &mut BTreeMap<&'static str, String>) -> String {
     if !definitions.contains_key(ty.name) {
         definitions.insert(ty.name, String::new());
         let mut properties = Vec::new();
@@ -114,7 +115,7 @@ fn reference(ty: &'static Struct, definitions: &mut BTreeMap<&'static str, Strin
     format!("{{\"$ref\": \"#/$defs/{}\"}}", ty.name)
 }
 
-/// The JSON Schema of a type; structs that it uses are added to `definitions`.
+/// Returns the JSON Schema of a type, and adds the structs that it uses to `definitions`.
 fn type_schema(ty: &Ty, definitions: &mut BTreeMap<&'static str, String>) -> String {
     match ty {
         Ty::NonEmptyStr => r#"{"type": "string", "minLength": 1}"#.to_owned(),
@@ -154,11 +155,11 @@ fn type_schema(ty: &Ty, definitions: &mut BTreeMap<&'static str, String>) -> Str
             )
         }
         Ty::StrMap => r#"{"type": "object", "additionalProperties": {"type": "string"}}"#.to_owned(),
-        Ty::Struct(ty) => reference(ty, definitions),
+        Ty::Struct(ty) => schema_reference(ty, definitions),
     }
 }
 
-/// The text as a JSON string, with its quotes.
+/// Returns a text as a JSON string, with its quotes.
 fn quote_json(text: &str) -> String {
     New::str(text).to_json()
 }
@@ -232,7 +233,7 @@ mod tests {
         let schema: serde_json::Value = serde_json::from_str(&super::schema_of_structs(
             "configuration",
             "allOf",
-            &[&crate::config::CONFIG],
+            &[&crate::config::CONFIG_SCHEMA],
         ))
         .unwrap();
         let validator = jsonschema::validator_for(&schema).unwrap();

@@ -24,7 +24,7 @@ use crate::server::{
     Certificates, Limits, Log, LogFormat, ReloadOutcome, Reloader, Server, Settings, TlsVersions,
     UnusableFiles,
 };
-use load::Loader;
+use load::ServingLoader;
 
 /// Serve the admission webhook
 ///
@@ -208,24 +208,23 @@ impl Arguments {
             )));
         }
         self.cluster.check_policy_source(!policies.is_empty())?;
-        let opened = self.cluster.open(&self.engine.release, self.settings().limits.state_bytes())?;
+        let opened = self.cluster.open(&self.engine.release, self.server_settings().limits.state_bytes())?;
         let engine = self.engine.serving_engine()?;
         let engine = opened.iter().fold(engine, |engine, opened| opened.configure_engine(engine));
         let resources = opened.as_ref().and_then(|opened| opened.policies.clone());
-        let mut loader = Loader::new(engine, policies.clone(), self.namespaces.clone(), resources);
+        let mut loader = ServingLoader::new(engine, policies.clone(), self.namespaces.clone(), resources);
         let config = match loader.reload().outcome {
             ReloadOutcome::Loaded(config) | ReloadOutcome::LoadedWithLastFiles(config, _) => *config,
             ReloadOutcome::Invalid(faults) => return Err(Failure::Input(faults.join("\n"))),
             ReloadOutcome::Unchanged => loader.engine.clone().into(),
         };
         let reloader = loader.can_change().then(|| Box::new(move || loader.reload()) as Reloader);
-        let server =
-            Server::bind(self.settings(), config, reloader, Some(log)).map_err(|error| match error
-                .downcast::<UnusableFiles>(
-            ) {
+        let server = Server::bind(self.server_settings(), config, reloader, Some(log)).map_err(|error| {
+            match error.downcast::<UnusableFiles>() {
                 Ok(unusable) => Failure::Input(unusable.to_string()),
                 Err(error) => Failure::Internal(error),
-            })?;
+            }
+        })?;
         if let Some(opened) = &opened {
             let profiles = self.cluster.profile_source(&self.engine.release);
             self.cluster.attach_to(opened, &server, &self.certificates(), profiles)?;
@@ -240,7 +239,7 @@ impl Arguments {
         Ok(Tally::default())
     }
 
-    /// The certificate files that the flags name, or else settings for a self-signed certificate.
+    /// Returns the certificate files that the flags name, or else settings for a self-signed certificate.
     fn certificates(&self) -> Certificates {
         match (&self.tls_cert, &self.tls_key) {
             (Some(certificate), Some(key)) => {
@@ -252,8 +251,8 @@ impl Arguments {
         }
     }
 
-    /// The names in the self-signed certificate: those of `--dns-name`, the registered one, and the address on which
-    /// the webhook listens.
+    /// Returns the names in the self-signed certificate: those of `--dns-name`, the one that is registered, and
+    /// the address on which the webhook listens.
     fn certificate_names(&self) -> Vec<String> {
         let called = self.cluster.register.advertised_name();
         let address = self.listen.ip();
@@ -267,8 +266,9 @@ impl Arguments {
         names
     }
 
-    /// The host at which an API server outside of the cluster reaches the webhook: a name in the certificate that is
-    /// not the Service's, if possible not a loopback one. For URLs, so an IPv6 address is in brackets.
+    /// Returns the host at which an API server outside of the cluster reaches the webhook: a name in the
+    /// certificate that is not that of the Service, if possible not a loopback one. An IPv6 address is in
+    /// brackets, as in URLs.
     fn reachable_host(&self) -> Option<String> {
         let names = self.certificate_names();
         let address = self.listen.ip();
@@ -283,7 +283,7 @@ impl Arguments {
         Some(if host.contains(':') { format!("[{host}]") } else { host.clone() })
     }
 
-    fn settings(&self) -> Settings {
+    fn server_settings(&self) -> Settings {
         let mut settings = Settings::new(self.listen, self.ops_listen);
         settings.certificates = self.certificates();
         settings.tls_versions = match self.tls_min_version {

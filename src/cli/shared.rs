@@ -120,7 +120,7 @@ pub(super) enum Color {
 }
 
 impl FailOn {
-    /// `warn`
+    /// Returns the name in flags and configuration files, such as `warn`.
     pub(super) fn name(self) -> &'static str {
         match self {
             FailOn::Deny => "deny",
@@ -130,15 +130,15 @@ impl FailOn {
 }
 
 impl ExitZeroArgs {
-    /// The counts without findings if `--exit-zero` is given, so that they do not affect the exit code.
+    /// Returns the counts without findings if `--exit-zero` is given, so that they do not affect the exit code.
     pub(super) fn apply(self, tally: Tally) -> Tally {
-        if self.exit_zero { tally.without_problems() } else { tally }
+        if self.exit_zero { tally.without_findings() } else { tally }
     }
 }
 
 impl ExitArgs {
-    /// The counts that decide about the exit code: with `--fail-on warn`, warnings fail; with `--exit-zero`, nothing
-    /// found does.
+    /// Returns the counts that decide the exit code: with `--fail-on warn`, warnings fail the run; with
+    /// `--exit-zero`, no finding does.
     pub(super) fn apply(self, mut tally: Tally) -> Tally {
         if self.fail_on.fail_on == Some(FailOn::Warn) {
             tally.failing_warnings = tally.failing_warnings.max(tally.warned);
@@ -147,7 +147,7 @@ impl ExitArgs {
     }
 }
 
-/// The message about an unknown rule or origin.
+/// Returns the error message for an unknown rule or origin, with a suggestion.
 pub(super) fn no_such_rule(word: &str) -> String {
     let origins = Origin::ALL.map(Origin::name).join(", ");
     let hint = did_you_mean(word, &rules_and_origins());
@@ -156,7 +156,7 @@ pub(super) fn no_such_rule(word: &str) -> String {
     )
 }
 
-/// ` (did you mean …?)` with the nearest of the names; empty if none is near.
+/// Returns ` (did you mean …?)` with the most similar name; empty if none is similar.
 pub(super) fn did_you_mean(word: &str, names: &[&str]) -> String {
     let word = word.to_lowercase();
     // Of equally near names the last one: for releases that is the newest.

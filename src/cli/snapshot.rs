@@ -18,7 +18,7 @@ use std::path::PathBuf;
 
 use super::clock;
 use super::console::Console;
-use super::live::{AskedServer, LiveObjects};
+use super::live::{ConnectedServer, LiveObjects};
 use super::outcome::{Failure, Tally};
 use super::shared::ContextArgs;
 use super::state::RecordedServer;
@@ -27,7 +27,7 @@ use crate::cluster::{
     DAEMON_SETS, DEPLOYMENTS, FOUNDATIONDB, JOB_SETS, JOBS, LEADER_WORKER_SETS, ListedKind, NAMESPACES,
     NODES, POD_GROUPS, PODS, REPLICA_SETS, RULES, ReadLimits, SLICES, STATEFUL_SETS, TEMPLATES,
 };
-pub(super) use fields::{Projection, project};
+pub(super) use fields::{Projection, keep_needed_fields};
 use list_writer::{Format, ListWriter};
 use target::SnapshotTarget;
 use tollgate_document::doc::Value;
@@ -77,7 +77,7 @@ Exit codes:
 
 /// The kinds of objects in a snapshot: all that impact, audit and policies read, in the order in which audit checks
 /// them.
-pub(super) const KINDS: [ListedKind; 11] = [
+pub(super) const SNAPSHOT_KINDS: [ListedKind; 11] = [
     NAMESPACES,
     CLASSES,
     TEMPLATES,
@@ -107,9 +107,9 @@ pub(super) const WORKLOAD_KINDS: [ListedKind; 10] = [
 
 impl Arguments {
     pub(super) fn run(&self, console: &mut Console) -> Result<Tally, Failure> {
-        let asked = self.context.server(false, None)?;
+        let asked = self.context.connect(false, None)?;
         let mut target = SnapshotTarget::open(&self.output)?;
-        target.write(console, &self.header(asked))?;
+        target.write(console, &self.header_text(asked))?;
         let mut objects = LiveObjects::new(asked, None);
         let projection = Projection {
             with_parameters: self.with_parameters,
@@ -117,8 +117,8 @@ impl Arguments {
             with_messages: false,
         };
         let mut written = 0;
-        for kind in KINDS.iter().chain(std::iter::once(&NODES)).chain(&WORKLOAD_KINDS) {
-            let mut list = ListWriter::new(kind, self.format());
+        for kind in SNAPSHOT_KINDS.iter().chain(std::iter::once(&NODES)).chain(&WORKLOAD_KINDS) {
+            let mut list = ListWriter::new(kind, self.chosen_format());
             let (mut text, mut failure) = (String::new(), None);
             let before = objects.omissions.failures.len();
             // A kind fails to be written once; the rest of its objects is read in vain, which is rare.
@@ -153,17 +153,17 @@ impl Arguments {
         Ok(Tally { unreadable: objects.omissions.failures.len(), ..Tally::default() })
     }
 
-    fn format(&self) -> Format {
+    fn chosen_format(&self) -> Format {
         let is_json = self.output.extension().is_some_and(|extension| extension == "json");
         self.format.unwrap_or(if is_json { Format::Json } else { Format::Yaml })
     }
 
-    /// The beginning of a snapshot, as comments and a document: where it comes from. The address has no credentials. JSON
-    /// has no comments, and says with the document what a reader needs.
-    fn header(&self, asked: &AskedServer) -> String {
+    /// Returns the beginning of a snapshot: comments and a document that say which cluster it comes from, without
+    /// credentials. JSON has only the document.
+    fn header_text(&self, asked: &ConnectedServer) -> String {
         let (release, live) = (asked.info.release.version(), asked.info.live.clone());
         let server = RecordedServer { release, live };
-        if self.format() == Format::Json {
+        if self.chosen_format() == Format::Json {
             return server.to_json() + "\n";
         }
         let (version, time) = (env!("CARGO_PKG_VERSION"), self.clock.now());

@@ -32,22 +32,22 @@ use tollgate_engine::impact::{DeviceDetails, Snapshot};
 pub(super) const MAX_DUMP_BYTES: u64 = 1 << 30;
 
 /// The command that makes a dump for impact and audit.
-pub(super) const KUBECTL: &str =
+pub(super) const KUBECTL_DUMP: &str =
     "kubectl get resourceslices,resourceclaims,pods,devicetaintrules,pdb -A -o yaml";
 
 /// The command that makes a dump for devices and forecast, which also read nodes, classes, templates and workloads.
-pub(super) const KUBECTL_FOR_FORECASTS: &str = "kubectl get nodes,deviceclasses,resourceslices,resourceclaims,\
+pub(super) const KUBECTL_FORECAST_DUMP: &str = "kubectl get nodes,deviceclasses,resourceslices,resourceclaims,\
     resourceclaimtemplates,devicetaintrules,pods,replicasets,deployments,statefulsets,daemonsets,jobs,cronjobs,pdb,\
     namespaces -A -o yaml";
 
 /// Reads the cluster state from these inputs, and prints notes about what may be missing.
-pub(super) fn read(paths: &[PathBuf], console: &mut Console) -> Result<Snapshot, Failure> {
+pub(super) fn read_snapshot(paths: &[PathBuf], console: &mut Console) -> Result<Snapshot, Failure> {
     let (snapshot, inventory) = read_with_inventory(paths, DeviceDetails::default())?;
     note_omissions(&inventory.omissions(false).messages(), console);
     Ok(snapshot)
 }
 
-/// Texts for commands that also work with a dump that lacks some kinds.
+/// Ends of messages about missing kinds, for commands that also work with an incomplete dump.
 pub(super) const MAY_BE_INCOMPLETE: OmissionTexts<'_> = OmissionTexts {
     note: "; it may be incomplete",
     hint: ". If the cluster contains no such objects, add --assume-complete",
@@ -76,9 +76,9 @@ pub(super) fn read_with_inventory(
     parse_dump(&read_texts(paths)?, details)
 }
 
-/// Reads the state from these inputs, also with the attributes of devices if a stored rule needs them, or if
-/// `needs_attributes` says that another one does. Also returns the texts, for those who need more of the objects than the
-/// snapshot has.
+/// Reads the state for `tollgate impact`: with the counters of devices, and with their attributes if a stored
+/// rule needs them or `needs_attributes` is set for a given rule. Also returns the texts, for callers that need
+/// more of the objects than the snapshot contains.
 pub(super) fn read_for_impact(
     paths: &[PathBuf],
     needs_attributes: bool,
@@ -93,19 +93,19 @@ pub(super) fn read_for_impact(
     Ok((snapshot, inventory, texts))
 }
 
-/// Reads the state from the texts of a dump; an error if there is nothing of use in it.
+/// Parses the texts of a dump; an error if they contain no cluster objects.
 fn parse_dump(texts: &[(String, String)], details: DeviceDetails) -> Result<(Snapshot, Inventory), Failure> {
     let (snapshot, inventory) = parse_texts(texts, details)?;
     if !inventory.is_useful() {
         let names: Vec<&str> = texts.iter().map(|(name, _)| name.as_str()).collect();
         let message =
-            format!("{}: contains no cluster objects; create a dump with `{KUBECTL}`", names.join(", "));
+            format!("{}: contains no cluster objects; create a dump with `{KUBECTL_DUMP}`", names.join(", "));
         return Err(Failure::Input(message));
     }
     Ok((snapshot, inventory))
 }
 
-/// Reads the state from texts with their names.
+/// Parses texts, each with its name, into a snapshot, with an inventory of their kinds.
 pub(super) fn parse_texts(
     texts: &[(String, String)],
     details: DeviceDetails,
@@ -117,7 +117,7 @@ pub(super) fn parse_texts(
     Ok((snapshot, inventory))
 }
 
-/// The engine with the state of `--state`; unchanged if there are no paths.
+/// Returns the engine with the state of `--state`; unchanged if there are no paths.
 pub(super) fn with_state(
     engine: Engine,
     paths: &[PathBuf],
@@ -126,10 +126,10 @@ pub(super) fn with_state(
     if paths.is_empty() {
         return Ok(engine);
     }
-    Ok(engine.with_snapshot(Arc::new(read(paths, console)?)))
+    Ok(engine.with_snapshot(Arc::new(read_snapshot(paths, console)?)))
 }
 
-/// Adds the objects of one text.
+/// Adds the objects of one text of a dump to the snapshot and the inventory.
 fn add_text(
     file: &str,
     text: &str,

@@ -1,55 +1,55 @@
 //! A stream of JSON values, pretty-printed or one per line, cut into frames without parsing them.
 //!
 //! A frame ends where its brackets close. What is not JSON must not swallow what follows: a raw newline in a string
-//! or an object that begins where none can begin ends the frame, and [`Frames::resume`] finds the next value inside a
+//! or an object that begins where none can begin ends the frame, and [`JsonFrames::resume`] finds the next value inside a
 //! frame that turned out to be broken. Memory is bounded by the largest frame, whatever the length of the stream.
 
 use std::io::{self, Read};
 
-/// Larger values are refused unread. Sufficient for an AdmissionReview of an UPDATE, which contains an object of at
-/// most 3 MiB twice.
+/// Maximum size of a value in bytes; larger ones are skipped. Sufficient for an AdmissionReview of an UPDATE,
+/// which contains an object of at most 3 MiB twice.
 pub(super) const MAX_FRAME_BYTES: usize = 32 << 20;
 
 /// A piece of the stream that should be one JSON value.
 #[derive(Debug)]
-pub(super) struct Frame {
+pub(super) struct JsonFrame {
     /// Its bytes; empty if it is too large.
     pub(super) bytes: Vec<u8>,
     /// The line it starts on, from 1.
     pub(super) line: usize,
     /// The column it starts at, from 1, in characters.
     pub(super) column: usize,
-    /// Over [`MAX_FRAME_BYTES`].
+    /// True if it has more than [`MAX_FRAME_BYTES`].
     pub(super) too_large: bool,
 }
 
 /// Reads a stream and cuts it into frames.
 #[derive(Debug)]
-pub(super) struct Frames<R> {
+pub(super) struct JsonFrames<R> {
     input: R,
     buffer: Vec<u8>,
     /// First byte of the buffer that is not yet part of a frame.
     start: usize,
     line: usize,
     column: usize,
-    /// Bytes from `start` on that a broken frame reached over. Among them every object at the start of a line begins
-    /// a frame, so that they are looked at once more and not once per line.
+    /// Number of bytes from `start` that belonged to a broken frame. In them, every object at the start of a line
+    /// begins a frame, so that they are scanned only once more.
     suspect: usize,
     ended: bool,
 }
 
-impl<R: Read> Frames<R> {
+impl<R: Read> JsonFrames<R> {
     /// Creates a reader of the frames of `input`.
-    pub(super) fn new(input: R) -> Frames<R> {
-        Frames { input, buffer: Vec::new(), start: 0, line: 1, column: 1, suspect: 0, ended: false }
+    pub(super) fn new(input: R) -> JsonFrames<R> {
+        JsonFrames { input, buffer: Vec::new(), start: 0, line: 1, column: 1, suspect: 0, ended: false }
     }
 
-    /// The next frame; `None` at the end of the stream.
-    pub(super) fn next(&mut self) -> io::Result<Option<Frame>> {
+    /// Reads the next frame; `None` at the end of the stream.
+    pub(super) fn next(&mut self) -> io::Result<Option<JsonFrame>> {
         loop {
-            let blank = self.rest().iter().take_while(|byte| byte.is_ascii_whitespace()).count();
+            let blank = self.unread().iter().take_while(|byte| byte.is_ascii_whitespace()).count();
             self.advance(blank);
-            if !self.rest().is_empty() {
+            if !self.unread().is_empty() {
                 break;
             }
             if !self.refill()? {
@@ -58,35 +58,35 @@ impl<R: Read> Frames<R> {
         }
         let (line, column) = (self.line, self.column);
         let Some(end) = self.find_end()? else {
-            self.skip_to_next()?;
-            return Ok(Some(Frame { bytes: Vec::new(), line, column, too_large: true }));
+            self.skip_rest_of_value()?;
+            return Ok(Some(JsonFrame { bytes: Vec::new(), line, column, too_large: true }));
         };
-        let bytes = self.rest().get(..end).unwrap_or_default().to_vec();
+        let bytes = self.unread().get(..end).unwrap_or_default().to_vec();
         self.advance(end);
-        Ok(Some(Frame { bytes, line, column, too_large: false }))
+        Ok(Some(JsonFrame { bytes, line, column, too_large: false }))
     }
 
     /// Goes back to the first value that may begin inside a broken frame: an object at the start of a line.
-    pub(super) fn resume(&mut self, frame: &Frame) {
+    pub(super) fn resume(&mut self, frame: &JsonFrame) {
         let Some(at) = frame.bytes.windows(2).position(|pair| pair == b"\n{") else { return };
         self.suspect = frame.bytes.len() - (at + 1);
         self.start -= self.suspect;
-        self.line = frame.line + newlines(frame.bytes.get(..=at).unwrap_or_default());
+        self.line = frame.line + count_newlines(frame.bytes.get(..=at).unwrap_or_default());
         self.column = 1;
     }
 
     /// True if only blanks are buffered, so that the next frame may take a while.
     pub(super) fn is_drained(&self) -> bool {
-        self.rest().iter().all(u8::is_ascii_whitespace)
+        self.unread().iter().all(u8::is_ascii_whitespace)
     }
 
-    fn rest(&self) -> &[u8] {
+    fn unread(&self) -> &[u8] {
         self.buffer.get(self.start..).unwrap_or_default()
     }
 
     /// Finds the position after the frame's last byte; `None` if the frame is too large.
     fn find_end(&mut self) -> io::Result<Option<usize>> {
-        let mut scan = Scan { suspect: self.suspect, ..Scan::default() };
+        let mut scan = FrameScanner { suspect: self.suspect, ..FrameScanner::default() };
         let mut at = 0;
         loop {
             while let Some(&byte) = self.buffer.get(self.start + at) {
@@ -105,16 +105,16 @@ impl<R: Read> Frames<R> {
     }
 
     /// Drops the rest of a value that is larger than [`MAX_FRAME_BYTES`].
-    fn skip_to_next(&mut self) -> io::Result<()> {
+    fn skip_rest_of_value(&mut self) -> io::Result<()> {
         loop {
-            let next = self.rest().windows(2).position(|pair| pair == b"\n{");
+            let next = self.unread().windows(2).position(|pair| pair == b"\n{");
             // The last byte stays: it may be the newline before the next value.
-            self.advance(next.map_or(self.rest().len().saturating_sub(1), |at| at + 1));
+            self.advance(next.map_or(self.unread().len().saturating_sub(1), |at| at + 1));
             if next.is_some() {
                 return Ok(());
             }
             if !self.refill()? {
-                self.advance(self.rest().len());
+                self.advance(self.unread().len());
                 return Ok(());
             }
         }
@@ -122,9 +122,9 @@ impl<R: Read> Frames<R> {
 
     /// Moves past `count` bytes, and counts their lines and columns.
     fn advance(&mut self, count: usize) {
-        let passed = self.rest().get(..count).unwrap_or_default();
+        let passed = self.unread().get(..count).unwrap_or_default();
         let (lines, tail) =
-            (newlines(passed), passed.rsplit(|byte| *byte == b'\n').next().unwrap_or_default());
+            (count_newlines(passed), passed.rsplit(|byte| *byte == b'\n').next().unwrap_or_default());
         // Characters: bytes that do not continue one.
         let characters = tail.iter().filter(|byte| **byte & 0xc0 != 0x80).count();
         self.column = if lines > 0 { 1 } else { self.column } + characters;
@@ -156,24 +156,24 @@ impl<R: Read> Frames<R> {
     }
 }
 
-fn newlines(bytes: &[u8]) -> usize {
+fn count_newlines(bytes: &[u8]) -> usize {
     bytes.split(|byte| *byte == b'\n').count().saturating_sub(1)
 }
 
-/// The position of the scanner in a JSON value: brackets and strings.
+/// Scans the bytes of a JSON value for its end, by brackets and strings.
 #[derive(Default)]
-struct Scan {
+struct FrameScanner {
     depth: usize,
     in_string: bool,
     escaped: bool,
     /// The last byte that is not blank, 0 at first.
     last: u8,
     at_line_start: bool,
-    /// Before this byte an object at the start of a line begins a frame, whatever stands before it.
+    /// Before this position, an object at the start of a line begins a frame, whatever precedes it.
     suspect: usize,
 }
 
-impl Scan {
+impl FrameScanner {
     /// Reads one byte. Returns the end of the frame if the frame ends with or before this byte.
     fn step(&mut self, byte: u8, at: usize) -> Option<usize> {
         if self.in_string {
@@ -220,11 +220,11 @@ impl Scan {
 
 #[cfg(test)]
 mod tests {
-    use super::Frames;
+    use super::JsonFrames;
 
     /// Frames of a text; broken ones (by the real parser) are marked and resumed.
     fn frames(text: &str) -> Vec<String> {
-        let mut frames = Frames::new(text.as_bytes());
+        let mut frames = JsonFrames::new(text.as_bytes());
         let mut out = Vec::new();
         while let Some(frame) = frames.next().unwrap() {
             let text = String::from_utf8(frame.bytes.clone()).unwrap();

@@ -4,7 +4,8 @@ use std::fmt::Write as _;
 
 use tollgate_formats::sanitize;
 
-/// A table with aligned columns under a header. The last column is not padded; line breaks in cells are replaced.
+/// Returns a table with aligned columns under a header. The last column is not padded; line breaks in cells are
+/// replaced.
 pub(super) fn aligned(header: &[&str], rows: &[Vec<String>]) -> String {
     let cells = |row: &Vec<String>| row.iter().map(|cell| sanitize::line(cell).into_owned()).collect();
     let rows: Vec<Vec<String>> = rows.iter().map(cells).collect();
@@ -26,9 +27,9 @@ pub(super) fn aligned(header: &[&str], rows: &[Vec<String>]) -> String {
     out
 }
 
-/// The number with separators: `12,345`.
+/// Returns a number with separators: `12,345`.
 #[cfg(feature = "cluster")]
-pub(super) fn thousands(number: usize) -> String {
+pub(super) fn group_digits(number: usize) -> String {
     let digits = number.to_string();
     let mut out = String::new();
     for (index, digit) in digits.chars().enumerate() {
@@ -45,7 +46,7 @@ mod tests {
     #[test]
     #[cfg(feature = "cluster")]
     fn thousands_are_separated() {
-        let numbers = [0, 7, 999, 1_000, 12_345, 1_234_567].map(super::thousands);
+        let numbers = [0, 7, 999, 1_000, 12_345, 1_234_567].map(super::group_digits);
         assert_eq!(numbers, ["0", "7", "999", "1,000", "12,345", "1,234,567"]);
     }
 

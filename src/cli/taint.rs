@@ -33,7 +33,7 @@ use tollgate_formats::gotime;
 #[derive(Debug, clap::Args)]
 pub(super) struct Taint {
     #[command(flatten)]
-    selection: Selection,
+    selection: SelectionArgs,
 
     /// Taint, as KEY[=VALUE][:EFFECT]; with the default effect None, Kubernetes only counts the affected
     /// pods
@@ -68,7 +68,7 @@ pub(super) struct Taint {
 #[derive(Debug, clap::Args)]
 pub(super) struct Untaint {
     #[command(flatten)]
-    selection: Selection,
+    selection: SelectionArgs,
 
     /// Key of the taint, as KEY[:EFFECT]; without an effect, the command deletes the rules for all effects
     #[arg(value_name = "TAINT", value_parser = mark::parse_taint)]
@@ -80,7 +80,7 @@ pub(super) struct Untaint {
 
 /// Which devices.
 #[derive(Debug, clap::Args)]
-struct Selection {
+struct SelectionArgs {
     /// Devices, as DRIVER[/POOL[/DEVICE]], or node/NAME for the devices of a node
     ///
     /// `*` matches any name, and `*` alone matches all devices of all drivers. node/NAME requires --state or a cluster
@@ -109,41 +109,41 @@ struct Selection {
 
 /// The state of the cluster, if one was given, and the Kubernetes releases or drafts (profiles) to check rules
 /// against.
-struct KnownState {
+struct StateAndProfiles {
     state: Option<Snapshot>,
-    /// What is missing from it.
+    /// Messages about what is missing from the state.
     omissions: Vec<String>,
     profiles: Vec<&'static Profile>,
 }
 
-impl Selection {
+impl SelectionArgs {
     /// Returns which data of devices must be read besides their names and taints.
-    fn details(&self) -> DeviceDetails {
+    fn needed_details(&self) -> DeviceDetails {
         DeviceDetails { counters: self.with_partitions, ..DeviceDetails::default() }
     }
 
     /// Reads the state from the dump, or from the cluster if one is named; without either there is none.
-    fn read_state(&self, release: &ReleaseArgs, console: &mut Console) -> Result<KnownState, Failure> {
+    fn read_state(&self, release: &ReleaseArgs, console: &mut Console) -> Result<StateAndProfiles, Failure> {
         if !self.state.is_empty() {
-            let (snapshot, inventory) = state::read_with_inventory(&self.state, self.details())?;
+            let (snapshot, inventory) = state::read_with_inventory(&self.state, self.needed_details())?;
             let profiles = release.dump_profiles(&inventory, console)?;
             let omissions = inventory.omissions(false).messages();
-            return Ok(KnownState { state: Some(snapshot), omissions, profiles });
+            return Ok(StateAndProfiles { state: Some(snapshot), omissions, profiles });
         }
         #[cfg(feature = "cluster")]
-        if release.asks_cluster() {
+        if release.uses_cluster_release() {
             let (profiles, asked) = (release.profiles()?, release.live_server()?);
-            let (snapshot, omissions) = super::live::read_state(asked, self.details(), console);
-            return Ok(KnownState { state: Some(snapshot), omissions: omissions.failures, profiles });
+            let (snapshot, omissions) = super::live::read_state(asked, self.needed_details(), console);
+            return Ok(StateAndProfiles { state: Some(snapshot), omissions: omissions.failures, profiles });
         }
-        Ok(KnownState { state: None, omissions: Vec::new(), profiles: release.profiles()? })
+        Ok(StateAndProfiles { state: None, omissions: Vec::new(), profiles: release.profiles()? })
     }
 
-    /// The devices to taint, one item per rule. With `must_exist`, names that are not in the state are an error, if
-    /// there is one.
-    fn resolve(
+    /// Returns the selectors of the rules: those of the target, and with `--with-partitions` those of its
+    /// partitions. With `must_exist`, a name that the state does not contain is an error.
+    fn resolve_selectors(
         &self,
-        known: &KnownState,
+        known: &StateAndProfiles,
         must_exist: bool,
         console: &mut Console,
     ) -> Result<Vec<NameSelector>, Failure> {
@@ -167,10 +167,10 @@ impl Selection {
         Ok(all)
     }
 
-    /// The devices of the target, without partitions.
+    /// Returns the selectors for the devices of the target, without partitions.
     fn resolve_target(
         &self,
-        known: &KnownState,
+        known: &StateAndProfiles,
         must_exist: bool,
         console: &mut Console,
     ) -> Result<Vec<NameSelector>, Failure> {
@@ -187,14 +187,18 @@ impl Selection {
             ))),
             // Without any slice, nothing is known about names.
             (DeviceTarget::Devices(names), Some(state)) if must_exist && state.device_count() > 0 => {
-                self.resolve_in(state, console).map(|_| vec![names.clone()])
+                self.resolve_in_state(state, console).map(|_| vec![names.clone()])
             }
             (DeviceTarget::Devices(names), _) => Ok(vec![names.clone()]),
-            (DeviceTarget::Node(_), Some(state)) => self.resolve_in(state, console),
+            (DeviceTarget::Node(_), Some(state)) => self.resolve_in_state(state, console),
         }
     }
 
-    fn resolve_in(&self, state: &Snapshot, console: &mut Console) -> Result<Vec<NameSelector>, Failure> {
+    fn resolve_in_state(
+        &self,
+        state: &Snapshot,
+        console: &mut Console,
+    ) -> Result<Vec<NameSelector>, Failure> {
         let ResolvedTarget { devices, notes } = self.target.resolve(state).map_err(Failure::Usage)?;
         for note in notes {
             console.note(&note);
@@ -206,8 +210,8 @@ impl Selection {
 impl Taint {
     pub(super) fn run(&self, console: &mut Console) -> Result<Tally, Failure> {
         let known = self.selection.read_state(&self.release, console)?;
-        let targets = self.selection.resolve(&known, true, console)?;
-        let KnownState { state, omissions, profiles } = known;
+        let targets = self.selection.resolve_selectors(&known, true, console)?;
+        let StateAndProfiles { state, omissions, profiles } = known;
         let Some(profile) = profiles.first().copied() else { return Ok(Tally::default()) };
         let effect = self.mark.effect.as_deref().unwrap_or("None");
         if self.mark.effect.is_none() && !profile.effects.contains(&"None") {
@@ -217,12 +221,12 @@ impl Taint {
                 profile.name
             )));
         }
-        let version = rule_version(&profiles)?;
+        let version = common_rule_version(&profiles)?;
         let now = self.clock.now();
         if state.is_some() {
             state::note_omissions(&omissions, console);
         } else {
-            self.check_unknown_driver()?;
+            self.refuse_driver_without_dot()?;
         }
         let expires = self.expires.map(|expires| expires.resolve(&now)).transpose()?;
         let given = [self.owner.clone(), self.reason.clone(), expires];
@@ -233,7 +237,7 @@ impl Taint {
         for target in &targets {
             let name = rule_name(target, &self.mark.key, effect);
             let rule = rule_manifest(target, &self.mark, effect, version.name(), &annotations);
-            let document = read_manifest(&rule)?;
+            let document = parse_own_manifest(&rule)?;
             for profile in &profiles {
                 if let Some(refusal) = impact::first_denial(document.doc.root(), profile, &now) {
                     return Err(Failure::Usage(format!("{} rejects this rule: {refusal}", profile.name)));
@@ -248,7 +252,12 @@ impl Taint {
                 let query = ImpactQuery { snapshot, change: &change, profile, at };
                 _ = writeln!(comments, "# In this cluster state, the rule {}.", query.summary(count(query)));
             }
-            comments.push_str(&follow_up(&self.release.kubectl(), &name, effect, profile));
+            comments.push_str(&follow_up_comments(
+                &self.release.server.context.kubectl(),
+                &name,
+                effect,
+                profile,
+            ));
             rules.push(format!("{rule}{comments}"));
         }
         for profile in &profiles {
@@ -268,7 +277,7 @@ impl Taint {
 
     /// Refuses a driver name without a dot if it cannot be looked up: it is legal, but nearly always the name of a node
     /// or pool.
-    fn check_unknown_driver(&self) -> Result<(), Failure> {
+    fn refuse_driver_without_dot(&self) -> Result<(), Failure> {
         match &self.selection.target {
             DeviceTarget::Devices(NameSelector { driver: Some(driver), .. })
                 if !driver.contains('.') && !self.driver_without_dot =>
@@ -284,7 +293,7 @@ impl Taint {
     }
 }
 
-/// The DeviceTaintRule as YAML, as it is printed and checked.
+/// Returns a DeviceTaintRule as YAML, which is printed and checked.
 fn rule_manifest(
     target: &NameSelector,
     mark: &TaintArg,
@@ -318,19 +327,19 @@ fn rule_manifest(
     out
 }
 
-/// The manifest of a rule with that taint, in a version that all profiles have.
-pub(super) fn manifest_for(
+/// Returns the manifest of a rule for these devices, in a version that all profiles have.
+pub(super) fn rule_manifest_for(
     names: &NameSelector,
     key: &str,
     effect: &str,
     profiles: &[&'static Profile],
 ) -> Result<String, Failure> {
     let mark = TaintArg { key: key.to_owned(), value: None, effect: None };
-    Ok(rule_manifest(names, &mark, effect, rule_version(profiles)?.name(), &[]))
+    Ok(rule_manifest(names, &mark, effect, common_rule_version(profiles)?.name(), &[]))
 }
 
 /// Parses a manifest that this program wrote.
-fn read_manifest(manifest: &str) -> Result<Document<'_>, Failure> {
+fn parse_own_manifest(manifest: &str) -> Result<Document<'_>, Failure> {
     let document = documents(manifest).next().and_then(Result::ok);
     document.ok_or_else(|| Failure::Internal(anyhow::anyhow!("the manifest cannot be read")))
 }
@@ -339,15 +348,15 @@ impl Untaint {
     pub(super) fn run(&self, console: &mut Console) -> Result<Tally, Failure> {
         let known = self.selection.read_state(&self.release, console)?;
         // Rules can outlive their devices, so devices need not exist.
-        let targets = self.selection.resolve(&known, false, console)?;
+        let targets = self.selection.resolve_selectors(&known, false, console)?;
         let mark = TaintArg { value: None, ..self.mark.clone() };
         let mut names = Vec::new();
         for target in &targets {
             // Rejects names that no rule can have, which kubectl would not report.
             for profile in &known.profiles {
                 let effect = profile.effects.first().copied().unwrap_or_default();
-                let rule = rule_manifest(target, &mark, effect, rule_version(&[profile])?.name(), &[]);
-                let document = read_manifest(&rule)?;
+                let rule = rule_manifest(target, &mark, effect, common_rule_version(&[profile])?.name(), &[]);
+                let document = parse_own_manifest(&rule)?;
                 if let Some(refusal) = impact::first_denial(document.doc.root(), profile, &clock::now()) {
                     return Err(Failure::Usage(format!(
                         "{} rejects a rule with these values: {refusal}",
@@ -359,14 +368,15 @@ impl Untaint {
             let effects = mark.effect.as_deref().map_or(mark::EFFECTS.to_vec(), |effect| vec![effect]);
             names.extend(effects.into_iter().map(|effect| rule_name(target, &mark.key, effect)));
         }
-        let (kubectl, names) = (self.release.kubectl(), names.join(" "));
+        let (kubectl, names) = (self.release.server.context.kubectl(), names.join(" "));
         writeln!(console, "{kubectl} delete devicetaintrule {names} --ignore-not-found")?;
         Ok(Tally::default())
     }
 }
 
-/// The newest version of DeviceTaintRule that all profiles have, if possible one that they serve by default.
-pub(super) fn rule_version(profiles: &[&'static Profile]) -> Result<Version, Failure> {
+/// Returns the newest version of DeviceTaintRule that all profiles have, if possible one that they serve by
+/// default.
+pub(super) fn common_rule_version(profiles: &[&'static Profile]) -> Result<Version, Failure> {
     let kind = ApiKind::DeviceTaintRule;
     let (first, others) = profiles.split_first().ok_or_else(|| Failure::Usage("no profile".to_owned()))?;
     let in_all = |version: &&Version| others.iter().all(|other| other.versions(kind).contains(version));
@@ -382,8 +392,8 @@ pub(super) fn rule_version(profiles: &[&'static Profile]) -> Result<Version, Fai
     })
 }
 
-/// The commands to run next, as YAML comments: how to see, change and delete the rule.
-fn follow_up(kubectl: &str, name: &str, effect: &str, profile: &Profile) -> String {
+/// Returns YAML comments with the commands that show, change and delete the rule.
+fn follow_up_comments(kubectl: &str, name: &str, effect: &str, profile: &Profile) -> String {
     let mut out = String::new();
     let patch = |effect: &str| {
         format!(
@@ -411,7 +421,7 @@ fn follow_up(kubectl: &str, name: &str, effect: &str, profile: &Profile) -> Stri
     out
 }
 
-/// The text as a YAML scalar that is read as a string, in quotes if needed.
+/// Returns a text as a YAML scalar that is read as a string, in quotes if needed.
 fn yaml_string(text: &str) -> String {
     let words = ["y", "n", "yes", "no", "on", "off", "true", "false", "null"];
     let plain = text.starts_with(|letter: char| letter.is_ascii_alphabetic())

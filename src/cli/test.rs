@@ -68,7 +68,7 @@ impl Arguments {
             let file = input.name();
             let text = files::read(input, MAX_FILE)?;
             let tests = TestFile::read(&file, &text).map_err(Failure::Input)?;
-            let set = load(input, &tests)?;
+            let set = load_policies(input, &tests)?;
             let outcomes = tests.run(set).map_err(Failure::Input)?;
             results.extend(outcomes.into_iter().map(|outcome| CaseResult { file: file.clone(), outcome }));
         }
@@ -77,26 +77,26 @@ impl Arguments {
         }
         let failed = results.iter().filter(|result| result.outcome.failure.is_some()).count();
         match self.output {
-            Format::Text => text(console, &results, failed, Console::is_quiet())?,
-            Format::Junit => junit(console, &results, failed)?,
+            Format::Text => write_text(console, &results, failed, Console::is_quiet())?,
+            Format::Junit => write_junit(console, &results, failed)?,
         }
         Ok(self.exit.apply(Tally { denied: failed, ..Tally::default() }))
     }
 }
 
-/// Loads the policies for a test file: those that it names, or `a.yaml` for `a.test.yaml`.
-fn load(input: &Input, tests: &TestFile) -> Result<PolicySet, Failure> {
+/// Loads the policies for a test file, from the paths of [`policy_paths`].
+fn load_policies(input: &Input, tests: &TestFile) -> Result<PolicySet, Failure> {
     // The path itself and not its name, which is not UTF-8 on every file system.
     let path = match input {
         Input::File(path) => path.as_path(),
         Input::Stdin => Path::new(""),
     };
-    let mut texts: Vec<PolicyFile> = policies::read(&policy_paths(path, tests.policies.as_deref()))?;
+    let mut texts: Vec<PolicyFile> = policies::read_files(&policy_paths(path, tests.policies.as_deref()))?;
     texts.dedup();
     policies::compile(&texts, &policies::read_referenced, &[])
 }
 
-/// The paths of the policies for a test file: those that it names, or `a.yaml` for `a.test.yaml`.
+/// Returns the paths of the policies for a test file: those that it names, or `a.yaml` for `a.test.yaml`.
 fn policy_paths(path: &Path, named: Option<&[String]>) -> Vec<PathBuf> {
     let folder = path.parent().unwrap_or(Path::new(""));
     // Removes `.yaml`, then replaces `.test`.
@@ -107,9 +107,9 @@ fn policy_paths(path: &Path, named: Option<&[String]>) -> Vec<PathBuf> {
     }
 }
 
-/// The errors that would keep a test file from running: wrong fields, policies that do not exist, an unknown profile.
-/// Does not run the tests.
-pub(super) fn errors(file: &str, document: &Document<'_>, lines: &Lines<'_>) -> Vec<InputError> {
+/// Returns the errors that would keep a test file from running: wrong fields, policies that do not exist, an
+/// unknown profile. Does not run the tests.
+pub(super) fn errors_in_test_file(file: &str, document: &Document<'_>, lines: &Lines<'_>) -> Vec<InputError> {
     let mut errors = policy::document_errors(file, document, lines, &TEST_FILE);
     if !errors.is_empty() {
         return errors;
@@ -135,7 +135,12 @@ pub(super) fn errors(file: &str, document: &Document<'_>, lines: &Lines<'_>) -> 
     errors
 }
 
-fn text(console: &mut Console, results: &[CaseResult], failed: usize, quiet: bool) -> Result<(), Failure> {
+fn write_text(
+    console: &mut Console,
+    results: &[CaseResult],
+    failed: usize,
+    quiet: bool,
+) -> Result<(), Failure> {
     for CaseResult { file, outcome } in results {
         let (file, name) = (sanitize::line(file), sanitize::line(&outcome.name));
         match &outcome.failure {
@@ -155,7 +160,7 @@ fn text(console: &mut Console, results: &[CaseResult], failed: usize, quiet: boo
     Ok(())
 }
 
-fn junit(console: &mut Console, results: &[CaseResult], failed: usize) -> Result<(), Failure> {
+fn write_junit(console: &mut Console, results: &[CaseResult], failed: usize) -> Result<(), Failure> {
     writeln!(console, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>")?;
     writeln!(
         console,
@@ -201,7 +206,7 @@ mod tests {
         for input in found.inputs.iter().filter(|input| policy::is_test(&input.name())) {
             let text = files::read(input, MAX_FILE).unwrap();
             let tests = TestFile::read(&input.name(), &text).unwrap();
-            let Ok(set) = super::load(input, &tests) else { panic!("{}", input.name()) };
+            let Ok(set) = super::load_policies(input, &tests) else { panic!("{}", input.name()) };
             for outcome in tests.run(as_resources(&set, input)).unwrap() {
                 // A message names a policy in a file by its name and place, and a resource by its kind and name.
                 let is_name =

@@ -57,11 +57,11 @@ Exit codes:
 
 impl Arguments {
     pub(super) fn run(&self, console: &mut Console) -> Result<Tally, Failure> {
-        let (source, first) = self.source(console)?;
+        let (source, first) = self.open_source(console)?;
         let server = LoopbackServer::bind(self.port)?;
-        let board = Arc::new(Board::new(first.page(self.command())));
-        let site = Arc::new(ProgramSite::start(board.clone(), first, self.commands())?);
-        follow::start(source, board, site.clone())?;
+        let board = Arc::new(Board::new(first.page_facts(self.ui_command())));
+        let site = Arc::new(ProgramSite::start(board.clone(), first, self.command_parts())?);
+        follow::start_following(source, board, site.clone())?;
         let links = server.start_links();
         writeln!(console, "Open {}", links.issue()?)?;
         console
@@ -74,10 +74,13 @@ impl Arguments {
         Ok(Tally::default())
     }
 
-    /// Where the state comes from, and what it is now.
-    fn source(&self, console: &mut Console) -> Result<(Box<dyn StateFollower>, known::KnownState), Failure> {
+    /// Returns what follows the state, a dump or a cluster, and the first state.
+    fn open_source(
+        &self,
+        console: &mut Console,
+    ) -> Result<(Box<dyn StateFollower>, known::KnownState), Failure> {
         if self.state.paths.is_empty() {
-            return self.live_source(console);
+            return self.open_live_source(console);
         }
         let mut source = DumpSource::new(self.state.clone(), self.release.clone());
         let first = source.read(console)?;
@@ -85,7 +88,7 @@ impl Arguments {
     }
 
     #[cfg(feature = "cluster")]
-    fn live_source(
+    fn open_live_source(
         &self,
         console: &mut Console,
     ) -> Result<(Box<dyn StateFollower>, known::KnownState), Failure> {
@@ -95,18 +98,21 @@ impl Arguments {
 
     #[cfg(not(feature = "cluster"))]
     #[expect(clippy::unused_self, reason = "the same call with and without the feature")]
-    fn live_source(&self, _: &mut Console) -> Result<(Box<dyn StateFollower>, known::KnownState), Failure> {
+    fn open_live_source(
+        &self,
+        _: &mut Console,
+    ) -> Result<(Box<dyn StateFollower>, known::KnownState), Failure> {
         Err(super::shared::state_is_required())
     }
 
-    /// The command of the pages, as a person would type it.
-    fn command(&self) -> String {
-        format!("tollgate ui{}", self.commands().flags)
+    /// Returns the command that serves these pages, as a person would type it.
+    fn ui_command(&self) -> String {
+        format!("tollgate ui{}", self.command_parts().flags)
     }
 
-    /// The flags with which other commands use the same state.
-    fn commands(&self) -> question::Commands {
-        let kubectl = self.release.kubectl();
+    /// Returns the parts of commands that use the same state: kubectl and the flags.
+    fn command_parts(&self) -> question::CommandParts {
+        let kubectl = self.release.server.context.kubectl();
         let mut flags = kubectl.strip_prefix("kubectl").unwrap_or_default().to_owned();
         let mut words = Vec::new();
         for path in &self.state.paths {
@@ -119,7 +125,7 @@ impl Arguments {
             flags.push_str(" --assume-complete");
             words.push("--assume-complete".to_owned());
         }
-        question::Commands { kubectl, flags, words }
+        question::CommandParts { kubectl, flags, words }
     }
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tollgate_formats::gotime::{self, DurationError};
 
-/// Longer than any timeout needs to be; clocks cannot add much more.
+/// Longer durations are reduced to this, because clocks cannot add much more.
 const MAX_DURATION: Duration = Duration::from_hours(365 * 24);
 
 /// Parses `10s`, `500ms`, `5m`, `1h` or `1h30m`; a number without a unit is seconds.

@@ -35,7 +35,7 @@ pub(super) use check::WorkItem;
 use check::{FileChecker, FileOutput};
 use claims::RunClaims;
 use fix::{FixArguments, FixMode};
-use fold::Folds;
+use fold::ReportFolder;
 use inputs::{FoundInputs, WalkArgs};
 use settings::{CheckSettings, Configurations, ConfiguredWork, GivenSettings};
 use target::{FileTarget, ReportTargets};
@@ -65,7 +65,7 @@ pub(super) struct Arguments {
     statistics: bool,
 
     /// Also write a report in this format to this file; can be repeated
-    #[arg(long, value_name = "FORMAT=PATH", value_parser = target::parse)]
+    #[arg(long, value_name = "FORMAT=PATH", value_parser = target::parse_file_target)]
     #[arg(hide_short_help = true)]
     output_file: Vec<FileTarget>,
 
@@ -115,17 +115,18 @@ pub(super) struct Arguments {
 
 /// The files that were fixed, to fix each once: overlapping arguments and links lead to several paths to one file.
 #[derive(Debug, Default)]
-struct FixedOnce(HashSet<PathBuf>);
+struct UniqueFiles(HashSet<PathBuf>);
 
-impl FixedOnce {
-    /// Adds a path. Returns true unless another path to the same file was added before.
+impl UniqueFiles {
+    /// Adds a path. Returns true unless another path to the same file was added before. Stdin is always the
+    /// first.
     fn is_first(&mut self, path: Option<&Path>) -> bool {
         let real = path.and_then(|path| std::fs::canonicalize(path).ok());
         real.is_none_or(|real| self.0.insert(real))
     }
 }
 
-/// The inputs of a run, each with the number of its settings.
+/// The inputs of a run, each with the index of its settings.
 struct RunWork {
     items: Vec<ConfiguredWork>,
     not_read: NotRead,
@@ -145,8 +146,8 @@ struct RunState<'r, 'b> {
     targets: ReportTargets<'r>,
     baselines: BaselineRun<'b>,
     progress: Progress,
-    /// Files whose fixable findings were counted.
-    once: FixedOnce,
+    /// Files whose fixable findings were counted, to count each file once.
+    counted_files: UniqueFiles,
     summary: Summary,
     statistics: Statistics,
     tally: Tally,
@@ -160,20 +161,22 @@ impl RunState<'_, '_> {
                 self.progress.show(format_args!("files, {} invalid", self.summary.invalid));
                 Ok(())
             }
-            order::Event::Done(output) => self.take_output(output),
+            order::Event::Done(output) => self.write_output(output),
             order::Event::Crashed(work) => {
                 self.tally.crashed += 1;
                 self.progress.hide();
                 let name = work.item.name();
-                self.targets.error(&format!("internal error while checking {name}; please report it"));
+                self.targets
+                    .console
+                    .error(&format!("internal error while checking {name}; please report it"));
                 Ok(())
             }
         }
     }
 
-    fn take_output(&mut self, mut output: FileOutput) -> Result<(), Failure> {
+    fn write_output(&mut self, mut output: FileOutput) -> Result<(), Failure> {
         let is_fixable = output.summary.fixable + output.summary.fixable_unsafely > 0;
-        if is_fixable && !self.once.is_first(output.path.as_deref()) {
+        if is_fixable && !self.counted_files.is_first(output.path.as_deref()) {
             (output.summary.fixable, output.summary.fixable_unsafely) = (0, 0);
         }
         self.summary.merge(&output.summary);
@@ -187,9 +190,9 @@ impl RunState<'_, '_> {
             self.progress.hide();
         }
         for message in &output.errors {
-            self.targets.error(message);
+            self.targets.console.error(message);
         }
-        self.targets.print(&output.printed)?;
+        self.targets.console.write_data(&output.printed)?;
         self.targets.write(&output)
     }
 }
@@ -200,20 +203,20 @@ impl Arguments {
         let mode = self.fix_mode()?;
         let found = self.find_inputs(console)?;
         let mut configurations = Configurations::new(&self.config)?;
-        let work = assign(found, &mut configurations, mode.is_some())?;
+        let work = assign_settings(found, &mut configurations, mode.is_some())?;
         let settings = self.read_settings(&mut configurations, console)?;
         let baselines = BaselineRun::new(self.write_baseline.as_deref(), &self.paths)?;
         let lacks_labels = settings.iter().any(|settings| settings.configured.lacks_labels());
         let namespaces = lacks_labels.then(|| namespaces::from_inputs(work.inputs())).flatten();
         let reads_stdin = work.inputs().any(|input| *input == Input::Stdin);
-        let is_on_stderr = mode.is_some_and(|mode| mode.takes_stdout(reads_stdin));
+        let is_on_stderr = mode.is_some_and(|mode| mode.diff || reads_stdin);
         let reports = self.reports(format, &settings, is_on_stderr, console);
         let (now, baseline_folder) = (self.clock.now(), baselines.folder());
         let state = RunState {
             targets: self.open_targets(&reports, is_on_stderr, console)?,
             baselines,
             progress: Progress::of(work.items.len()),
-            once: FixedOnce::default(),
+            counted_files: UniqueFiles::default(),
             summary: Summary { not_read: work.not_read, ..Summary::default() },
             statistics: Statistics::default(),
             tally: Tally::default(),
@@ -229,20 +232,20 @@ impl Arguments {
             fixes: mode,
         };
         let checked = check_all(&work.items, &checker, state)?;
-        self.finish(checked, mode, console)
+        self.finish_run(checked, mode, console)
     }
 
-    /// The mode requested by `--fix` and `--diff`; `None` without them.
+    /// Returns the mode of `--fix` and `--diff`; `None` without them.
     fn fix_mode(&self) -> Result<Option<FixMode>, Failure> {
-        if self.fixes.has_unsafe_fixes_only() {
+        if self.fixes.unsafe_fixes && self.fixes.mode().is_none() {
             return Err(Failure::Usage("--unsafe-fixes requires --fix or --diff".to_owned()));
         }
         Ok(self.fixes.mode())
     }
 
-    /// Searches for the inputs, without the reports that are to be written.
+    /// Searches for the inputs, except reports that this run overwrites.
     fn find_inputs(&self, console: &mut Console) -> Result<FoundInputs, Failure> {
-        let found = inputs::find_inputs(&paths_or_stdin(&self.paths)?, &self.walk.options()?, console);
+        let found = inputs::find_inputs(&paths_or_stdin(&self.paths)?, &self.walk.walk_options()?, console);
         let mut found = found.with_markdown();
         self.exclude_reports(&mut found.work)?;
         Ok(found)
@@ -257,7 +260,7 @@ impl Arguments {
     ) -> Result<Vec<CheckSettings<'c>>, Failure> {
         let state = match self.state.as_slice() {
             [] => None,
-            paths => Some(Arc::new(state::read(paths, console)?)),
+            paths => Some(Arc::new(state::read_snapshot(paths, console)?)),
         };
         let given = GivenSettings {
             engine: &self.engine,
@@ -267,7 +270,7 @@ impl Arguments {
             baseline: self.baseline.as_deref(),
             is_writing_baseline: self.write_baseline.is_some(),
         };
-        configurations.settings(given, state.as_ref())
+        configurations.load_settings(given, state.as_ref())
     }
 
     /// Opens the destinations of the reports.
@@ -279,15 +282,15 @@ impl Arguments {
     ) -> Result<ReportTargets<'r>, Failure> {
         let mut targets = ReportTargets::open(reports, &self.output_file, console)?;
         if is_on_stderr {
-            targets.report_on_stderr();
+            targets.is_on_stderr = true;
         } else if reports.first().is_some_and(|report| report.foldable) {
-            targets.fold(Folds::new(&self.paths));
+            targets.folds = Some(ReportFolder::new(&self.paths));
         }
         Ok(targets)
     }
 
     /// Writes the new baseline, and returns the counts for the exit code.
-    fn finish(
+    fn finish_run(
         &self,
         (baselines, summary, mut tally): (BaselineRun<'_>, Summary, Tally),
         mode: Option<FixMode>,
@@ -301,7 +304,7 @@ impl Arguments {
             console.error("no objects were checked, but --require-objects is set");
             tally.unreadable += 1;
         }
-        tally.unfixed = if mode.is_some_and(FixMode::is_diff) { summary.fixed } else { 0 };
+        tally.unfixed = if mode.is_some_and(|mode| mode.diff) { summary.fixed } else { 0 };
         Ok(self.exit.apply(tally))
     }
 
@@ -333,7 +336,7 @@ impl Arguments {
         Ok(())
     }
 
-    /// The output format of stdout.
+    /// Returns the output format of stdout; an error if it cannot show statistics.
     fn stdout_format(&self) -> Result<Format, Failure> {
         let format = Format::parse(&self.output).unwrap_or(Format::Text);
         match format {
@@ -346,7 +349,7 @@ impl Arguments {
         }
     }
 
-    /// The requested reports; the first one goes to stdout.
+    /// Returns the requested reports; the first one goes to stdout.
     fn reports(
         &self,
         first: Format,
@@ -377,29 +380,30 @@ impl Arguments {
 }
 
 /// Assigns its settings to each input. If fixes are written, further paths to the same file are left out.
-fn assign(
+fn assign_settings(
     found: FoundInputs,
     configurations: &mut Configurations,
     is_fixing: bool,
 ) -> Result<RunWork, Failure> {
     let FoundInputs { work, mut not_read, kustomizations, .. } = found;
-    let (mut items, excluded) = configurations.assign(work)?;
+    let (mut items, excluded) = configurations.assign_settings(work)?;
     if is_fixing {
-        let mut once = FixedOnce::default();
+        let mut once = UniqueFiles::default();
         items.retain(|work| once.is_first(work.item.path()));
     }
     not_read.excluded += excluded;
     Ok(RunWork { items, not_read, kustomizations })
 }
 
-/// Checks all inputs, and writes the reports. Returns what is left to do for a run.
+/// Checks all inputs, and writes the reports. Returns the baseline to write, the summary and the counts for the
+/// exit code.
 fn check_all<'b>(
     work: &[ConfiguredWork],
     checker: &FileChecker<'_>,
     mut state: RunState<'_, 'b>,
 ) -> Result<(BaselineRun<'b>, Summary, Tally), Failure> {
     state.targets.begin()?;
-    order::in_order(work, |work| checker.check(work), |event| state.handle_event(event))?;
+    order::run_in_order(work, |work| checker.check_input(work), |event| state.handle_event(event))?;
     state.progress.hide();
     let RunState { mut targets, baselines, mut summary, statistics, tally, .. } = state;
     summary.stale = summary.stale.saturating_add(baselines.count_in_missing_files(checker.settings));
@@ -407,13 +411,13 @@ fn check_all<'b>(
     Ok((baselines, summary, tally))
 }
 
-/// True if a person reads the report on stdout while it is written, and can run the command again. From a log, which is
-/// read later, nothing is left out.
+/// True if a person reads the report on a terminal, and can run the command again to see folded findings. In CI
+/// the log is read later, so nothing is folded.
 fn is_read_on_terminal(report: &Report) -> bool {
     report.format == Format::Text && !report.statistics && Console::is_stdout_terminal() && !is_ci()
 }
 
-/// The given paths; without any, stdin (`-`), or an error if that is a terminal.
+/// Returns the given paths; without any, stdin (`-`), or an error if that is a terminal.
 pub(super) fn paths_or_stdin(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
     if !paths.is_empty() {
         return Ok(paths.to_vec());

@@ -14,14 +14,14 @@ use super::levels::{LevelSetting, Levels};
 use crate::report::{AcceptedBy, AcceptedFinding, LocatedFinding};
 use tollgate_engine::rules::{Level, Origin};
 
-/// The suppressions, baseline and configuration that accept findings in one file.
+/// The levels and overrides that decide which findings of one file are reported, accepted or allowed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Acceptance<'c> {
     /// Levels of the configuration file.
     pub(crate) file_levels: &'c Levels,
     /// Levels of the command line.
     pub(crate) flag_levels: &'c Levels,
-    /// The overrides that hold for the file.
+    /// The overrides of the configuration that apply to the file.
     pub(crate) overrides: &'c [&'c Override],
 }
 
@@ -38,7 +38,7 @@ pub(crate) struct ObjectName<'a> {
 pub(crate) struct SortedFindings {
     /// Findings to report.
     pub(crate) reported: Vec<LocatedFinding>,
-    /// Counted, with the reason.
+    /// Findings that are only counted, with what accepts them.
     pub(crate) accepted: Vec<AcceptedFinding>,
     /// Number of findings of rules with the level `allow`.
     pub(crate) allowed: usize,
@@ -54,7 +54,7 @@ impl SortedFindings {
 impl Acceptance<'_> {
     /// Sorts the findings about an object into those to report, those that are accepted, and those of allowed
     /// rules. Findings in the baseline are removed from `known`.
-    pub(crate) fn sort(
+    pub(crate) fn sort_findings(
         &self,
         object: ObjectName<'_>,
         findings: Vec<LocatedFinding>,
@@ -66,9 +66,9 @@ impl Acceptance<'_> {
         }
         let overrides: Vec<&Override> =
             self.overrides.iter().copied().filter(|item| item.matches(object)).collect();
-        let levels = self.levels(&overrides);
+        let levels = self.levels_with_overrides(&overrides);
         for mut located in findings {
-            if let Some(reason) = accepted_by(&overrides, &located) {
+            if let Some(reason) = accepting_override(&overrides, &located) {
                 let by = AcceptedBy::Override { reason: reason.to_owned() };
                 sorted.accepted.push(AcceptedFinding { located, by });
             } else if !levels.apply(&mut located.diagnostic) {
@@ -82,8 +82,8 @@ impl Acceptance<'_> {
         sorted
     }
 
-    /// The levels that hold for an object to which these overrides apply.
-    fn levels(&self, overrides: &[&Override]) -> Cow<'_, Levels> {
+    /// Returns the levels for an object to which these overrides apply.
+    fn levels_with_overrides(&self, overrides: &[&Override]) -> Cow<'_, Levels> {
         if self.file_levels.is_empty() && overrides.is_empty() {
             return Cow::Borrowed(self.flag_levels);
         }
@@ -96,8 +96,9 @@ impl Acceptance<'_> {
     }
 }
 
-/// The reason of the override that accepts a lint; `None` if none does. The last override that names the rule decides.
-fn accepted_by<'o>(overrides: &[&'o Override], located: &LocatedFinding) -> Option<&'o str> {
+/// Returns the reason of the override that accepts a lint; `None` if none does. The last override that names the
+/// rule decides.
+fn accepting_override<'o>(overrides: &[&'o Override], located: &LocatedFinding) -> Option<&'o str> {
     let (rule, origin) = (located.diagnostic.finding.rule, located.diagnostic.origin);
     let is_lint = origin == Origin::Lint;
     let decides = |item: &&&'o Override| item.levels.setting_for_rule(rule, origin).is_some();

@@ -17,21 +17,21 @@ use tollgate_engine::rules::{self, Origin, RuleSet};
 use tollgate_formats::gofmt::json_string;
 
 /// The version of the baseline format that is written.
-const VERSION: &str = "tollgate.dev/baseline/v1";
+const FORMAT_VERSION: &str = "tollgate.dev/baseline/v1";
 /// Prefix of the version of every baseline, by which baselines are recognized.
-const FORMAT: &str = "tollgate.dev/baseline/";
+const FORMAT_PREFIX: &str = "tollgate.dev/baseline/";
 /// Maximum size of a baseline in bytes.
 pub(crate) const MAX_BASELINE_BYTES: u64 = 64 << 20;
 
-static BASELINE: Struct = Struct {
+static BASELINE_SCHEMA: Struct = Struct {
     name: "Baseline",
     fields: &[
-        required("version", Ty::OneOf(&[VERSION]), "Version of the format"),
-        required("findings", Ty::List(&Ty::Struct(&FINDING)), "Known findings"),
+        required("version", Ty::OneOf(&[FORMAT_VERSION]), "Version of the format"),
+        required("findings", Ty::List(&Ty::Struct(&FINDING_SCHEMA)), "Known findings"),
     ],
 };
 
-static FINDING: Struct = Struct {
+static FINDING_SCHEMA: Struct = Struct {
     name: "KnownFinding",
     fields: &[
         required("file", Ty::NonEmptyStr, "File, relative to the baseline"),
@@ -67,13 +67,13 @@ impl FindingKey {
 }
 
 /// Number of known occurrences of each finding.
-type Counts = BTreeMap<FindingKey, usize>;
+type FindingCounts = BTreeMap<FindingKey, usize>;
 
 /// Accepted findings, as read from a baseline file.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Baseline {
     /// The findings of each file.
-    files: BTreeMap<String, Counts>,
+    files: BTreeMap<String, FindingCounts>,
 }
 
 impl Baseline {
@@ -84,7 +84,7 @@ impl Baseline {
 
     /// True if the text is a baseline, even a broken one.
     pub(crate) fn is_baseline(text: &str) -> bool {
-        text.contains(FORMAT)
+        text.contains(FORMAT_PREFIX)
     }
 
     /// Parses a baseline file; `name` is its path in errors.
@@ -96,7 +96,7 @@ impl Baseline {
             Some(Err(error)) => return Err(fault(error.at, &error.message)),
             None => return Err(fault(0, "not a baseline: the file is empty")),
         };
-        let errors = document_errors(name, &document, &lines, &BASELINE);
+        let errors = document_errors(name, &document, &lines, &BASELINE_SCHEMA);
         if !errors.is_empty() {
             return Err(errors);
         }
@@ -124,14 +124,16 @@ impl Baseline {
         Ok(baseline)
     }
 
-    /// The known findings of a file; empty if the baseline does not have it.
+    /// Returns the known findings of a file; empty if the baseline does not have it.
     pub(crate) fn known_in_file(&self, file: &str) -> KnownFindings {
         KnownFindings { left: self.files.get(file).cloned().unwrap_or_default(), is_new: false }
     }
 
-    /// The files with known findings, and how many.
+    /// Returns the files with known findings, and how many each has.
     pub(crate) fn files(&self) -> impl Iterator<Item = (&str, usize)> {
-        self.files.iter().map(|(file, counts)| (file.as_str(), total(counts)))
+        self.files.iter().map(|(file, counts)| {
+            (file.as_str(), counts.values().fold(0_usize, |sum, count| sum.saturating_add(*count)))
+        })
     }
 
     /// Adds the findings of a file.
@@ -146,9 +148,9 @@ impl Baseline {
         self.files().fold(0, |sum, (_, count)| sum.saturating_add(count))
     }
 
-    /// The text of the baseline file.
+    /// Returns the text of the baseline file.
     pub(crate) fn to_yaml(&self) -> String {
-        let mut out = format!("{{\"version\": \"{VERSION}\", \"findings\": [");
+        let mut out = format!("{{\"version\": \"{FORMAT_VERSION}\", \"findings\": [");
         let mut separator = "\n";
         for (file, counts) in &self.files {
             for (key, count) in counts {
@@ -179,17 +181,17 @@ impl Baseline {
     }
 }
 
-/// The findings of one file in a baseline, or to be written to a new one.
+/// The known findings of one file that were not found yet; or if a new baseline is written, those found so far.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct KnownFindings {
-    left: Counts,
+    left: FindingCounts,
     is_new: bool,
 }
 
 impl KnownFindings {
     /// Findings for a new baseline: [`Self::take_or_add`] adds every lint and returns true.
     pub(crate) fn collecting() -> KnownFindings {
-        KnownFindings { left: Counts::new(), is_new: true }
+        KnownFindings { left: FindingCounts::new(), is_new: true }
     }
 
     /// True if the finding is in the baseline: one occurrence is then used up. When a new baseline is written,
@@ -213,7 +215,7 @@ impl KnownFindings {
         }
     }
 
-    /// Number of findings on the list that no longer exist in the file. Counts only rules that ran.
+    /// Returns the number of known findings that the file no longer has. Counts only rules that ran.
     pub(crate) fn stale_count(&self, rules: &RuleSet) -> usize {
         let has_run = |rule: &str| rules::find(rule).is_none_or(|rule| rules.has(rule));
         let left = self.left.iter().filter(|(key, _)| !self.is_new && has_run(&key.rule));
@@ -221,11 +223,7 @@ impl KnownFindings {
     }
 }
 
-fn total(counts: &Counts) -> usize {
-    counts.values().fold(0, |sum, count| sum.saturating_add(*count))
-}
-
-/// The path without indices, such as `spec.devices.requests[].exactly.tolerations[]`.
+/// Returns a path without list indices, such as `spec.devices.requests[].exactly.tolerations[]`.
 fn without_indexes(at: &FieldPath) -> String {
     let mut out = String::new();
     for step in at.user_steps() {
@@ -241,12 +239,12 @@ fn without_indexes(at: &FieldPath) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Baseline, KnownFindings, VERSION};
+    use super::{Baseline, FORMAT_VERSION, KnownFindings};
 
     #[test]
     fn what_is_written_is_read() {
         let text = format!(
-            "{{\"version\": \"{VERSION}\", \"findings\": [\n\
+            "{{\"version\": \"{FORMAT_VERSION}\", \"findings\": [\n\
              {{\"file\": \"a.yaml\", \"kind\": \"ResourceClaim\", \"namespace\": \"ml\", \"name\": \"c\", \"field\": \"spec[]\", \"rule\": \"blanket-toleration\", \"count\": 2}},\n\
              {{\"file\": \"b \\\"c\\\".yaml\", \"kind\": \"DeviceTaintRule\", \"name\": \"r\", \"rule\": \"gone\"}}\n]}}\n"
         );
@@ -255,7 +253,7 @@ mod tests {
         assert_eq!((baseline.len(), baseline.files().count()), (3, 2));
         assert_eq!(
             Baseline::default().to_yaml(),
-            format!("{{\"version\": \"{VERSION}\", \"findings\": [\n]}}\n")
+            format!("{{\"version\": \"{FORMAT_VERSION}\", \"findings\": [\n]}}\n")
         );
         let mut other = Baseline::default();
         other.add("a.yaml", KnownFindings::collecting());
@@ -266,7 +264,7 @@ mod tests {
     fn what_is_no_baseline_is_refused_with_a_position() {
         let finding = |rule: &str, count: &str| {
             format!(
-                "{{\"version\": \"{VERSION}\", \"findings\": [\n{{\"file\": \"a\", \"rule\": \"{rule}\"{count}}}]}}"
+                "{{\"version\": \"{FORMAT_VERSION}\", \"findings\": [\n{{\"file\": \"a\", \"rule\": \"{rule}\"{count}}}]}}"
             )
         };
         for (text, expected) in [

@@ -6,9 +6,9 @@ use tollgate_api::profile::Gate;
 use tollgate_engine::policy::{Struct, Ty, field, required};
 use tollgate_engine::rules::{self, Origin};
 
-const STRINGS: Ty = Ty::List(&Ty::NonEmptyStr);
-const RELEASES: Ty = Ty::AnyOf(&[Ty::Word, Ty::List(&Ty::Word)]);
-const ONE_OR_MORE: Ty = Ty::AnyOf(&[Ty::NonEmptyStr, STRINGS]);
+const STRING_LIST: Ty = Ty::List(&Ty::NonEmptyStr);
+const RELEASE_NAMES: Ty = Ty::AnyOf(&[Ty::Word, Ty::List(&Ty::Word)]);
+const STRING_OR_STRINGS: Ty = Ty::AnyOf(&[Ty::NonEmptyStr, STRING_LIST]);
 const LEVEL: Ty =
     Ty::OneOf(&[LevelSetting::Deny.name(), LevelSetting::Warn.name(), LevelSetting::Allow.name()]);
 const LEVELS: Ty =
@@ -23,16 +23,16 @@ const GATES: Ty = Ty::AnyOf(&[
 ]);
 
 /// Schema of a configuration file.
-pub(crate) static CONFIG: Struct = Struct {
+pub(crate) static CONFIG_SCHEMA: Struct = Struct {
     name: "Config",
     fields: &[
-        field("kubernetes", RELEASES, "Releases or drafts to check against (default: `kep-5055`)"),
+        field("kubernetes", RELEASE_NAMES, "Releases or drafts to check against (default: `kep-5055`)"),
         field(
             "featureGates",
             GATES,
             "Feature gates of the API server: `default`, `all`, or a map of those that differ from the defaults",
         ),
-        field("policies", ONE_OR_MORE, "Policy files or folders, relative to this file"),
+        field("policies", STRING_OR_STRINGS, "Policy files or folders, relative to this file"),
         field(
             "namespaces",
             Ty::NonEmptyStr,
@@ -40,7 +40,7 @@ pub(crate) static CONFIG: Struct = Struct {
         ),
         field(
             "classes",
-            ONE_OR_MORE,
+            STRING_OR_STRINGS,
             "Files or folders with the ResourceClasses (KEP-3063) of the cluster, relative to this file",
         ),
         field("levels", LEVELS, "Levels by rule or origin; only the levels of lints can be lowered"),
@@ -49,23 +49,23 @@ pub(crate) static CONFIG: Struct = Struct {
             Ty::OneOf(&["deny", "warn"]),
             "Lowest level that causes exit code 1 (default: `deny`)",
         ),
-        field("exclude", ONE_OR_MORE, "Paths to skip in folders, as .gitignore patterns"),
+        field("exclude", STRING_OR_STRINGS, "Paths to skip in folders, as .gitignore patterns"),
         field(
             "baseline",
             Ty::NonEmptyStr,
             "Baseline file written by `--write-baseline`, relative to this file",
         ),
-        field("overrides", Ty::List(&Ty::Struct(&OVERRIDE)), "Levels for specific paths or objects"),
+        field("overrides", Ty::List(&Ty::Struct(&OVERRIDE_SCHEMA)), "Levels for specific paths or objects"),
     ],
 };
 
-static OVERRIDE: Struct = Struct {
+static OVERRIDE_SCHEMA: Struct = Struct {
     name: "Override",
     fields: &[
-        field("paths", ONE_OR_MORE, "Paths, as .gitignore patterns (default: all)"),
+        field("paths", STRING_OR_STRINGS, "Paths, as .gitignore patterns (default: all)"),
         field(
             "objects",
-            Ty::List(&Ty::Struct(&OBJECT)),
+            Ty::List(&Ty::Struct(&OBJECT_PATTERN_SCHEMA)),
             "Objects, as patterns of which at least one must match (default: all)",
         ),
         required("levels", LEVELS, "Levels by rule or origin; only the levels of lints can be lowered"),
@@ -73,7 +73,7 @@ static OVERRIDE: Struct = Struct {
     ],
 };
 
-static OBJECT: Struct = Struct {
+static OBJECT_PATTERN_SCHEMA: Struct = Struct {
     name: "ObjectPattern",
     fields: &[
         field("kind", Ty::NonEmptyStr, "Kind, as a glob (default: any)"),
@@ -82,7 +82,7 @@ static OBJECT: Struct = Struct {
     ],
 };
 
-/// The names of all origins and rules.
+/// Returns the names of all origins and rules, which levels can be set for.
 pub(crate) fn rules_and_origins() -> Vec<&'static str> {
     Origin::ALL.iter().map(|origin| origin.name()).chain(rules::all().map(|rule| rule.id)).collect()
 }

@@ -6,7 +6,7 @@
 //! Invariant: every fault has a position, and a file with a fault gives no configuration.
 
 use super::acceptance::ObjectName;
-use super::fields::CONFIG;
+use super::fields::CONFIG_SCHEMA;
 use super::levels::{LevelSetting, LevelTarget, Levels};
 use tollgate_document::doc::{Value, ValueKind};
 use tollgate_document::field::Path;
@@ -22,24 +22,24 @@ pub(crate) struct Setting<T> {
     pub(crate) column: usize,
 }
 
-/// Strings, each with its position, and the position of their key.
-pub(crate) type Strings = Setting<Vec<Setting<String>>>;
+/// A list of strings, each with its position, and the position of their key.
+pub(crate) type StringSettings = Setting<Vec<Setting<String>>>;
 
 /// The settings of a configuration file.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct ConfigFile {
     /// Name of the file in messages.
     pub(crate) name: String,
-    pub(crate) kubernetes: Option<Strings>,
+    pub(crate) kubernetes: Option<StringSettings>,
     /// Feature gates, in the format of `--feature-gates`.
     pub(crate) feature_gates: Option<Setting<String>>,
-    pub(crate) policies: Option<Strings>,
+    pub(crate) policies: Option<StringSettings>,
     pub(crate) namespaces: Option<Setting<String>>,
-    pub(crate) classes: Option<Strings>,
+    pub(crate) classes: Option<StringSettings>,
     pub(crate) levels: Vec<Setting<(LevelTarget, LevelSetting)>>,
     /// Warnings cause exit code 1.
     pub(crate) fails_on_warn: Option<Setting<bool>>,
-    pub(crate) exclude: Option<Strings>,
+    pub(crate) exclude: Option<StringSettings>,
     pub(crate) baseline: Option<Setting<String>>,
     pub(crate) overrides: Vec<Override>,
 }
@@ -47,9 +47,9 @@ pub(crate) struct ConfigFile {
 /// Levels of rules that apply only to some paths or objects.
 #[derive(Clone, Debug)]
 pub(crate) struct Override {
-    /// All if there are none.
+    /// Globs of the paths that it applies to; all if empty.
     pub(crate) paths: Vec<Setting<String>>,
-    /// All if there are none.
+    /// Patterns of the objects that it applies to; all if empty.
     pub(crate) objects: Vec<ObjectPattern>,
     pub(crate) levels: Levels,
     pub(crate) reason: String,
@@ -57,7 +57,7 @@ pub(crate) struct Override {
 }
 
 impl Override {
-    /// True if the override is for this object.
+    /// True if the override applies to this object; its paths are compared elsewhere.
     pub(super) fn matches(&self, object: ObjectName<'_>) -> bool {
         self.objects.is_empty() || self.objects.iter().any(|pattern| pattern.matches(object))
     }
@@ -111,9 +111,9 @@ impl ConfigFile {
             let at = document.offset + document.doc.root().span().start as usize;
             return Err(fault(at, "a configuration file must be a mapping, such as `kubernetes: 1.37`"));
         }
-        let mut errors = document_errors(name, &document, &lines, &CONFIG);
-        let mut reader = Reader { name, document: &document, lines: &lines, errors: Vec::new() };
-        let mut config = reader.read();
+        let mut errors = document_errors(name, &document, &lines, &CONFIG_SCHEMA);
+        let mut reader = ConfigReader { name, document: &document, lines: &lines, errors: Vec::new() };
+        let mut config = reader.read_config();
         let gates = document.doc.root().get("featureGates").span();
         let gates = document.offset + gates.start as usize..=document.offset + gates.end as usize;
         // Of gates that do not have their type, no more can be said.
@@ -127,24 +127,24 @@ impl ConfigFile {
     }
 }
 
-/// A configuration file in progress, with the errors so far. A value of the wrong type is read as empty.
-struct Reader<'r> {
+/// Reads the settings of a configuration file, and collects errors. A value of the wrong type is read as empty.
+struct ConfigReader<'r> {
     name: &'r str,
     document: &'r Document<'r>,
     lines: &'r Lines<'r>,
     errors: Vec<InputError>,
 }
 
-impl Reader<'_> {
-    fn read(&mut self) -> ConfigFile {
+impl ConfigReader<'_> {
+    fn read_config(&mut self) -> ConfigFile {
         let root = self.document.doc.root();
         let at = Path::ROOT;
         let overrides_at = at.field("overrides");
         let items = root.get("overrides").items().enumerate();
         ConfigFile {
             name: self.name.to_owned(),
-            kubernetes: self.strings(root, "kubernetes"),
-            feature_gates: self.setting(root, "featureGates", |gates| match gates.kind() {
+            kubernetes: self.read_strings(root, "kubernetes"),
+            feature_gates: self.read_setting(root, "featureGates", |gates| match gates.kind() {
                 ValueKind::Object => {
                     let gates =
                         gates.members().map(|(gate, is_on)| format!("{}={}", gate.text(), is_on.text()));
@@ -152,13 +152,13 @@ impl Reader<'_> {
                 }
                 _ => gates.str().to_owned(),
             }),
-            policies: self.strings(root, "policies"),
-            namespaces: self.setting(root, "namespaces", |path| path.str().to_owned()),
-            classes: self.strings(root, "classes"),
-            levels: self.levels(root.get("levels"), &at.field("levels")),
-            fails_on_warn: self.setting(root, "failOn", |word| word.str() == "warn"),
-            exclude: self.strings(root, "exclude"),
-            baseline: self.setting(root, "baseline", |path| path.str().to_owned()),
+            policies: self.read_strings(root, "policies"),
+            namespaces: self.read_setting(root, "namespaces", |path| path.str().to_owned()),
+            classes: self.read_strings(root, "classes"),
+            levels: self.read_levels(root.get("levels"), &at.field("levels")),
+            fails_on_warn: self.read_setting(root, "failOn", |word| word.str() == "warn"),
+            exclude: self.read_strings(root, "exclude"),
+            baseline: self.read_setting(root, "baseline", |path| path.str().to_owned()),
             overrides: items
                 .map(|(index, item)| self.read_override(item, &overrides_at.index(index)))
                 .collect(),
@@ -184,19 +184,19 @@ impl Reader<'_> {
             self.report(&at.field("reason"), "must not be empty");
         }
         let mut levels = Levels::default();
-        for level in self.levels(item.get("levels"), &at.field("levels")) {
+        for level in self.read_levels(item.get("levels"), &at.field("levels")) {
             levels.set(level.value.0, level.value.1);
         }
         Override { paths, objects, levels, reason: reason.to_owned(), line: self.position(at, false).0 }
     }
 
-    fn levels(&mut self, levels: Value<'_>, at: &Path<'_>) -> Vec<Setting<(LevelTarget, LevelSetting)>> {
+    fn read_levels(&mut self, levels: Value<'_>, at: &Path<'_>) -> Vec<Setting<(LevelTarget, LevelSetting)>> {
         let mut read = Vec::new();
         for (key, member) in levels.members() {
             let setting = LevelSetting::ALL.into_iter().find(|setting| setting.name() == member.str());
             let Some((target, setting)) = LevelTarget::named(key.text()).zip(setting) else { continue };
             let member_at = at.field(key.text());
-            if lowers_level(target, setting) {
+            if lowers_non_lint(target, setting) {
                 let name = target.name();
                 let message = format!(
                     "a configuration file can lower only the levels of lints; use `--{} {name}` on the command line",
@@ -210,7 +210,7 @@ impl Reader<'_> {
         read
     }
 
-    fn strings(&self, root: Value<'_>, key: &str) -> Option<Strings> {
+    fn read_strings(&self, root: Value<'_>, key: &str) -> Option<StringSettings> {
         let value = root.get(key);
         let at = Path::ROOT;
         let at = at.field(key);
@@ -218,7 +218,7 @@ impl Reader<'_> {
         value.exists().then(|| Setting { value: self.strings_at(value, &at), line, column })
     }
 
-    /// The strings of a value that is a string or a list of them.
+    /// Reads the strings of a value that is a string or a list of strings.
     fn strings_at(&self, value: Value<'_>, at: &Path<'_>) -> Vec<Setting<String>> {
         let setting = |value: Value<'_>, at: &Path<'_>| {
             let (line, column) = self.position(at, false);
@@ -230,7 +230,12 @@ impl Reader<'_> {
         }
     }
 
-    fn setting<T>(&self, root: Value<'_>, key: &str, read: impl Fn(Value<'_>) -> T) -> Option<Setting<T>> {
+    fn read_setting<T>(
+        &self,
+        root: Value<'_>,
+        key: &str,
+        read: impl Fn(Value<'_>) -> T,
+    ) -> Option<Setting<T>> {
         let value = root.get(key);
         let at = Path::ROOT;
         let (line, column) = self.position(&at.field(key), false);
@@ -250,7 +255,7 @@ impl Reader<'_> {
     }
 }
 
-/// The text of a string or number, as it is written: the release `1.40` is not 1.4.
+/// Returns a string or number as it is written: the release `1.40` is not 1.4.
 fn scalar_text(value: Value<'_>) -> &str {
     let span = value.span();
     match value.kind() {
@@ -261,8 +266,8 @@ fn scalar_text(value: Value<'_>) -> &str {
     }
 }
 
-/// True if the setting lowers the level of a rule that is not a lint, which is not allowed.
-fn lowers_level(target: LevelTarget, setting: LevelSetting) -> bool {
+/// True if the setting lowers the level of a rule that is not a lint, which a configuration file must not do.
+fn lowers_non_lint(target: LevelTarget, setting: LevelSetting) -> bool {
     let is_lowered = |rule: &Rule| setting.level().is_none_or(|level| level < rule.level);
     match target {
         LevelTarget::Rule(rule) => rule.origin != Origin::Lint && is_lowered(rule),
@@ -287,7 +292,7 @@ mod tests {
                     failOn: warn\nexclude: [vendor/]\noverrides:\n- paths: [charts/**]\n  objects: [{kind: Resource*, name: a}]\n  \
                     levels: {blanket-toleration: allow}\n  reason: not ours\n";
         let config = ConfigFile::read("c.yaml", text).expect("a configuration");
-        let first = |strings: &Option<super::Strings>| {
+        let first = |strings: &Option<super::StringSettings>| {
             let strings = strings.as_ref().expect("set");
             (
                 strings.line,

@@ -26,7 +26,7 @@ impl LevelSetting {
     /// Every setting, the weakest first.
     pub(crate) const ALL: [LevelSetting; 3] = [LevelSetting::Allow, LevelSetting::Warn, LevelSetting::Deny];
 
-    /// The setting as a word, such as `allow`.
+    /// Returns the setting as a word in flags and files, such as `allow`.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             LevelSetting::Allow => "allow",
@@ -35,7 +35,7 @@ impl LevelSetting {
         }
     }
 
-    /// The level that findings get; `None` if they are not reported.
+    /// Returns the level that findings get; `None` if they are not reported.
     pub(super) fn level(self) -> Option<Level> {
         match self {
             LevelSetting::Allow => None,
@@ -55,7 +55,7 @@ pub(crate) enum LevelTarget {
 }
 
 impl LevelTarget {
-    /// The rule or origin of that name; `None` if there is none.
+    /// Returns the rule or origin of that name; `None` if there is none.
     pub(crate) fn named(name: &str) -> Option<LevelTarget> {
         let origin = Origin::ALL.into_iter().find(|origin| origin.name() == name);
         origin.map(LevelTarget::Origin).or_else(|| rules::find(name).map(LevelTarget::Rule))
@@ -97,7 +97,8 @@ impl Levels {
         self.rules.is_empty() && self.origins.is_empty()
     }
 
-    /// The setting of exactly this target: a rule does not get that of its origin.
+    /// Returns the setting of exactly this rule or origin; a rule without one does not inherit that of its
+    /// origin.
     pub(crate) fn setting(&self, target: LevelTarget) -> Option<LevelSetting> {
         match target {
             LevelTarget::Rule(rule) => self.rules.get(&rule),
@@ -106,18 +107,18 @@ impl Levels {
         .copied()
     }
 
-    /// All settings as pairs of name and setting.
+    /// Returns all settings with the names of their rules and origins.
     pub(crate) fn entries(&self) -> impl Iterator<Item = (&'static str, LevelSetting)> {
         let origins = self.origins.iter().map(|(origin, setting)| (origin.name(), *setting));
         origins.chain(self.rules.iter().map(|(rule, setting)| (rule.id, *setting)))
     }
 
-    /// The setting that holds for a rule: its own, or else that of its origin.
+    /// Returns the setting that applies to a rule: its own, or else that of its origin.
     pub(crate) fn setting_for_rule(&self, rule: RuleId, origin: Origin) -> Option<LevelSetting> {
         self.rules.get(&rule).or_else(|| self.origins.get(&origin)).copied()
     }
 
-    /// Changes the level of a finding to the one that is set for its rule; false if it is not to be reported.
+    /// Sets the level of a finding to the one for its rule. Returns false if it must not be reported.
     pub(crate) fn apply(&self, diagnostic: &mut Diagnostic) -> bool {
         let setting = if diagnostic.finding.rule == FINDINGS_LEFT_OUT {
             self.setting_for_left_out_findings(diagnostic.level)
@@ -130,8 +131,9 @@ impl Levels {
         level.is_some()
     }
 
-    /// The setting for the finding that states how many were omitted: its own, or `Deny` if any rule or
-    /// origin is set to it, because a denied finding may be among the omitted ones. `None` keeps its `level`.
+    /// Returns the setting for the finding that says how many findings were omitted: its own; or `Deny` if any
+    /// rule or origin is set to it, because a denied finding may be among those omitted. `None` keeps its
+    /// `level`.
     fn setting_for_left_out_findings(&self, level: Level) -> Option<LevelSetting> {
         let named = self.rules.get(&FINDINGS_LEFT_OUT).copied();
         let mut all = self.rules.values().chain(self.origins.values());

@@ -17,29 +17,29 @@ use tollgate_engine::rules::table::{INVALID_SUPPRESSION, UNUSED_SUPPRESSION};
 use tollgate_engine::rules::{self, DependsOn, Origin, RuleSet};
 
 /// Prefix of suppression comments.
-const MARK: &str = "tollgate:";
+const COMMENT_PREFIX: &str = "tollgate:";
 /// Hint with the syntax of suppression comments.
-const FORM: &str = "write `# tollgate: allow(RULE) reason`";
+const SYNTAX_HINT: &str = "write `# tollgate: allow(RULE) reason`";
 /// The suppression comments of a text, and which of them were used.
 #[derive(Debug, Default)]
 pub struct Suppressions {
     /// The suppressions, in the order of the text.
     list: Vec<Suppression>,
-    /// The suppression, and the index of the name in it, by line and rule.
+    /// Index of the suppression, and of the rule in it, by the line that it is about and rule.
     by_line: HashMap<(usize, RuleId), (usize, usize)>,
     /// Like `by_line`, but only for comments on their own line, which can apply to a whole object.
     by_head: HashMap<(usize, RuleId), (usize, usize)>,
-    /// The first one that is not reported yet.
+    /// Index of the first suppression whose problems were not reported yet.
     next: usize,
 }
 
 #[derive(Debug)]
 struct Suppression {
-    /// The line that it is about.
+    /// The line whose findings it suppresses.
     line: usize,
     reason: String,
     names: Vec<SuppressedRule>,
-    faults: Vec<Fault>,
+    faults: Vec<SuppressionFault>,
 }
 
 #[derive(Debug)]
@@ -50,7 +50,7 @@ struct SuppressedRule {
 }
 
 #[derive(Debug)]
-struct Fault {
+struct SuppressionFault {
     bytes: Range<usize>,
     kind: ErrorType,
     value: String,
@@ -59,17 +59,17 @@ struct Fault {
 }
 
 impl Suppressions {
-    /// Finds the suppressions of a text. Costs one search if there are none.
+    /// Finds the suppression comments of a text.
     pub fn parse_text(text: &str, lines: &Lines<'_>) -> Suppressions {
         let mut all = Suppressions::default();
-        if !text.contains(MARK) {
+        if !text.contains(COMMENT_PREFIX) {
             return all;
         }
         let mut next_lines = None;
         for bytes in comments(text) {
             let comment = text.get(bytes.clone()).unwrap_or_default();
             let body = comment.trim_start_matches('#').trim_start();
-            let Some(rest) = body.strip_prefix(MARK) else { continue };
+            let Some(rest) = body.strip_prefix(COMMENT_PREFIX) else { continue };
             let line = lines.position(bytes.start).0;
             let before = text.get(lines.line(line).start..bytes.start).unwrap_or_default().trim();
             let is_own_line = before.is_empty() || before == "---";
@@ -98,7 +98,7 @@ impl Suppressions {
 
     /// Splits the findings about an object, which starts at `first_line`, into those to report and those that
     /// are suppressed.
-    pub fn sift(
+    pub fn split_suppressed(
         &mut self,
         findings: Vec<LocatedFinding>,
         first_line: usize,
@@ -119,7 +119,7 @@ impl Suppressions {
         (kept, accepted)
     }
 
-    /// The reason of the suppression for a finding, which counts as used from now on; `None` if there is none.
+    /// Returns the reason of the suppression for a finding, and marks it as used; `None` if there is none.
     fn reason_to_suppress(&mut self, located: &LocatedFinding, first_line: usize) -> Option<String> {
         let rule = located.diagnostic.finding.rule;
         if !rule.is_suppressible {
@@ -132,7 +132,7 @@ impl Suppressions {
         Some(suppression.reason.clone())
     }
 
-    /// The problems of suppressions up to a line that were not reported before: unknown names, missing
+    /// Returns the problems of suppressions up to a line that were not reported before: unknown names, missing
     /// reasons, and suppressions without effect. `profiles` are those of the run.
     pub fn faults(
         &mut self,
@@ -146,9 +146,9 @@ impl Suppressions {
             return found;
         }
         let last_line = last_line();
-        let mut report = |rule: RuleId, fault: &Fault| {
+        let mut report = |rule: RuleId, fault: &SuppressionFault| {
             if rules.has(rule) {
-                found.push(located(rule, fault, lines, profiles));
+                found.push(locate_fault(rule, fault, lines, profiles));
             }
         };
         while let Some(suppression) = self.list.get(self.next).filter(|next| next.line <= last_line) {
@@ -159,7 +159,7 @@ impl Suppressions {
             let unused = suppression.names.iter().filter(|name| !name.is_used && rules.has(name.rule));
             // What depends on more than the text may be found by another run.
             for name in unused.filter(|name| name.rule.depends_on == DependsOn::Text) {
-                let fault = Fault {
+                let fault = SuppressionFault {
                     bytes: name.bytes.clone(),
                     kind: ErrorType::NotFound,
                     value: name.rule.id.to_owned(),
@@ -190,7 +190,12 @@ impl Suppressions {
     }
 }
 
-fn located(rule: RuleId, fault: &Fault, lines: &Lines<'_>, profiles: &[&'static str]) -> LocatedFinding {
+fn locate_fault(
+    rule: RuleId,
+    fault: &SuppressionFault,
+    lines: &Lines<'_>,
+    profiles: &[&'static str],
+) -> LocatedFinding {
     let value = BadValue::str(&fault.value);
     let mut finding = Finding::new(rule, FieldPath::default(), fault.kind, value, fault.detail.clone());
     finding.help = fault.help.clone().map(Into::into);
@@ -201,12 +206,12 @@ fn located(rule: RuleId, fault: &Fault, lines: &Lines<'_>, profiles: &[&'static 
 /// Parses the text that follows `tollgate:` in a comment.
 fn parse_comment(rest: &str, comment: &Range<usize>, line: usize) -> Suppression {
     let mut suppression = Suppression { line, reason: String::new(), names: Vec::new(), faults: Vec::new() };
-    let malformed = |kind, value: &str, detail: &str| Fault {
+    let malformed = |kind, value: &str, detail: &str| SuppressionFault {
         bytes: comment.clone(),
         kind,
         value: value.to_owned(),
         detail: detail.to_owned(),
-        help: Some(FORM.to_owned()),
+        help: Some(SYNTAX_HINT.to_owned()),
     };
     let list = rest.trim_start().strip_prefix("allow").and_then(|list| list.trim_start().strip_prefix('('));
     let Some((list, reason)) = list.and_then(|list| list.split_once(')')) else {
@@ -235,7 +240,7 @@ fn parse_comment(rest: &str, comment: &Range<usize>, line: usize) -> Suppression
             Ok(rule) => suppression.names.push(SuppressedRule { rule, bytes, is_used: false }),
             Err((detail, help)) => {
                 let value = tollgate_formats::gofmt::head(name, 64).to_owned();
-                suppression.faults.push(Fault {
+                suppression.faults.push(SuppressionFault {
                     bytes,
                     kind: ErrorType::Invalid,
                     value,
@@ -248,7 +253,7 @@ fn parse_comment(rest: &str, comment: &Range<usize>, line: usize) -> Suppression
     suppression
 }
 
-/// The lint with this name. The error explains why the name is not accepted, and what to do instead.
+/// Returns the lint with this name. The error says why the name is not accepted, and what to do instead.
 fn rule_to_suppress(name: &str) -> Result<RuleId, (String, String)> {
     let lists = "`tollgate explain lint` lists the lints".to_owned();
     if Origin::ALL.iter().any(|origin| origin.name() == name) {
@@ -271,7 +276,7 @@ fn rule_to_suppress(name: &str) -> Result<RuleId, (String, String)> {
     Ok(rule)
 }
 
-/// For each line, the first line from there on that is neither blank nor a comment. A document separator
+/// Returns for each line the first line from there on that is neither blank nor a comment. A document separator
 /// counts as blank if only comments precede it, because these comments belong to the next document.
 fn next_content_lines(text: &str, lines: &Lines<'_>) -> Vec<usize> {
     let last = lines.position(text.len()).0;

@@ -8,12 +8,12 @@ use tollgate_api::profile::{ApiKind, Version};
 
 /// Number of compared cases, and how many of them agree.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Count {
+pub struct AgreementCount {
     pub same: usize,
     pub of: usize,
 }
 
-impl Count {
+impl AgreementCount {
     fn add(&mut self, same: Option<bool>) {
         if let Some(same) = same {
             self.of += 1;
@@ -21,7 +21,7 @@ impl Count {
         }
     }
 
-    /// The share as `99.93%`, rounded down, so that only complete agreement is 100%.
+    /// Returns the share of equal cases as `99.93%`, rounded down, so that only complete agreement is 100%.
     pub fn percent(self) -> String {
         match (self.same, self.of) {
             (_, 0) => "-".to_owned(),
@@ -34,15 +34,15 @@ impl Count {
     }
 }
 
-/// Cases of one kind and version, or of all.
+/// Agreement on the cases of one kind and version, or of all.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Row {
-    pub verdict: Count,
-    pub fields: Count,
-    pub texts: Count,
-    /// Cases in which anything differs.
+pub struct AgreementRow {
+    pub verdict: AgreementCount,
+    pub fields: AgreementCount,
+    pub texts: AgreementCount,
+    /// Number of cases in which any part differs.
     pub differing: usize,
-    /// Refused by other webhooks, policies, quotas.
+    /// Number of cases that other webhooks, policies or quotas refused.
     pub other_admission: usize,
     /// Number of cases whose version is not served.
     pub not_served: usize,
@@ -52,8 +52,8 @@ pub struct Row {
     pub failed: usize,
 }
 
-impl Row {
-    /// Number of cases to which the server gave no verdict.
+impl AgreementRow {
+    /// Returns the number of cases to which the server gave no verdict.
     pub fn without_verdict(&self) -> usize {
         self.other_admission + self.not_served + self.not_allowed + self.failed
     }
@@ -78,8 +78,8 @@ impl Row {
 /// How many verdicts of Tollgate and the API server agree, by kind and version.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Agreement {
-    pub rows: BTreeMap<(ApiKind, Version), Row>,
-    pub total: Row,
+    pub rows: BTreeMap<(ApiKind, Version), AgreementRow>,
+    pub total: AgreementRow,
 }
 
 impl Agreement {
@@ -96,11 +96,11 @@ impl Agreement {
 
 #[cfg(test)]
 mod tests {
-    use super::{Agreement, Answer, ApiKind, Comparison, Count, SameParts, Version};
+    use super::{Agreement, AgreementCount, Answer, ApiKind, Comparison, SameParts, Version};
 
     #[test]
     fn only_complete_agreement_is_100_percent() {
-        let percent = |same, of| Count { same, of }.percent();
+        let percent = |same, of| AgreementCount { same, of }.percent();
         assert_eq!(percent(0, 0), "-");
         assert_eq!(percent(7, 7), "100%");
         assert_eq!(percent(99_999, 100_000), "99.99%");

@@ -85,7 +85,8 @@ impl Answer {
     }
 }
 
-/// The answer in a successful response: `Persisted` if the object has a resourceVersion, which a dry run does not set.
+/// Returns the answer in a successful response: `Persisted` if the object has a resourceVersion, which a dry run
+/// does not set.
 fn answer_to_success(object: Value<'_>) -> Answer {
     let metadata = object.get("metadata");
     match (metadata.exists(), metadata.get("resourceVersion").str()) {
@@ -112,7 +113,7 @@ fn is_from_authorizer(message: &str) -> bool {
         .is_some_and(|(_, rest)| rest.contains("\" cannot create resource \""))
 }
 
-/// True if the message was written before admission, about the request and not about the object.
+/// True if the message is about the request and not about the object: the server wrote it before admission.
 fn is_bad_request(message: &str) -> bool {
     [
         "the namespace of the ",
@@ -124,7 +125,7 @@ fn is_bad_request(message: &str) -> bool {
     .any(|beginning| message.starts_with(beginning))
 }
 
-/// The answer in a `Status` with reason `Invalid`: its errors. `None` if it has none.
+/// Returns the answer in a `Status` with reason `Invalid`; `None` if it lists no errors.
 fn answer_to_invalid(status: Value<'_>) -> Option<Answer> {
     let (mut fields, mut texts) = (BTreeSet::new(), BTreeSet::new());
     for cause in status.get("details").get("causes").items() {

@@ -10,11 +10,11 @@ use tollgate_engine::engine::{Attributes, Engine, Labels};
 use tollgate_engine::rules::RuleSet;
 
 /// Placeholder for the random suffix of a generated name.
-const RANDOM: &str = "<rand>";
+const RANDOM_SUFFIX: &str = "<rand>";
 /// Length of the random suffix that an API server appends to `generateName`.
-const RANDOM_LENGTH: usize = 5;
+const RANDOM_SUFFIX_LENGTH: usize = 5;
 
-/// Checks cases like a particular API server.
+/// Checks cases as an API server of one release would, with its feature gates and namespace.
 #[derive(Debug)]
 pub struct Judge {
     engine: Engine,
@@ -32,12 +32,12 @@ pub struct OwnAnswer {
     pub fields: BTreeSet<(String, String)>,
     /// Field and text of each error.
     pub texts: BTreeSet<String>,
-    /// The text of each error without its field.
+    /// The text of each error without its field, to compare with decoding errors.
     details: BTreeSet<String>,
 }
 
 impl Judge {
-    /// Creates a judge for a server of this profile. `labels` are those of the namespace.
+    /// Creates a judge for a server of this profile. `labels` are those of the namespace, as JSON.
     pub fn new(profile: &'static Profile, namespace: &str, labels: &str, now: &str) -> Result<Judge, String> {
         let engine = Engine::new(vec![profile], RuleSet::parse("upstream,decoding")?).with_exact_verdicts();
         let [namespace, labels, now] = [namespace, labels, now].map(str::to_owned);
@@ -83,7 +83,7 @@ impl SameParts {
 /// Result of comparing the two verdicts on an object.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Comparison {
-    /// The server gave a verdict.
+    /// The server gave a verdict, and these parts of it agree.
     Compared(SameParts),
     /// The server returned no verdict.
     NoVerdict,
@@ -113,16 +113,16 @@ impl Comparison {
     }
 }
 
-/// True if both have the same texts, apart from the random end of a generated name.
+/// True if both have the same texts, except for the random suffix of a generated name.
 fn are_same_texts(server: &BTreeSet<String>, own: &BTreeSet<String>) -> bool {
     if server.len() != own.len() {
         return false;
     }
-    own.iter().all(|text| match text.split_once(RANDOM) {
+    own.iter().all(|text| match text.split_once(RANDOM_SUFFIX) {
         None => server.contains(text),
         Some((before, after)) => server.iter().any(|said| {
             let rest = said.strip_prefix(before).and_then(|rest| rest.strip_suffix(after));
-            rest.is_some_and(|rest| rest.len() == RANDOM_LENGTH)
+            rest.is_some_and(|rest| rest.len() == RANDOM_SUFFIX_LENGTH)
         }),
     })
 }

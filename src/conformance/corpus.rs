@@ -14,9 +14,9 @@ use tollgate_engine::engine::{Identity, identify};
 /// A part of the conformance cases that are compiled into the program.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CorpusSet {
-    /// Written for a topic each.
+    /// Cases that were written by hand, each for a topic.
     Corpus,
-    /// Generated, with random mistakes and expressions.
+    /// Generated cases with random mistakes and expressions.
     Generated,
 }
 
@@ -43,7 +43,7 @@ pub struct Case {
     pub id: String,
     pub kind: ApiKind,
     pub version: Version,
-    /// The object as it is sent.
+    /// The object as JSON, as it is sent.
     pub object: String,
 }
 
@@ -51,24 +51,24 @@ pub struct Case {
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Corpus {
     pub cases: Vec<Case>,
-    /// Updates, which need a stored object.
+    /// Number of updates, which are left out because they need a stored object.
     pub updates: usize,
-    /// Objects that made an API server panic, or could.
+    /// Number of objects that are left out because they could make an API server panic.
     pub dangerous: usize,
 }
 
 impl Corpus {
-    /// Reads the cases of these sets. Objects that live in a namespace are move_to_namespace to `namespace`.
+    /// Reads the cases of these sets. Namespaced objects are moved to `namespace`.
     pub fn read(sets: &[CorpusSet], namespace: &str) -> Result<Corpus, String> {
         let mut corpus = Corpus::default();
         for set in sets {
-            corpus.add(&set.to_jsonl()?, namespace).ok_or("cannot read the bundled cases")?;
+            corpus.add_jsonl(&set.to_jsonl()?, namespace).ok_or("cannot read the bundled cases")?;
         }
         Ok(corpus)
     }
 
     /// Adds the cases of a text; `None` if it cannot be parsed.
-    fn add(&mut self, text: &str, namespace: &str) -> Option<()> {
+    fn add_jsonl(&mut self, text: &str, namespace: &str) -> Option<()> {
         let (head, cases) = text.split_once('\n')?;
         let head = doc::parse(head).ok()?;
         let count = |name: &str| head.root().get(name).int().and_then(|count| usize::try_from(count).ok());
@@ -86,7 +86,7 @@ impl Corpus {
     }
 }
 
-/// The kind and version of an object; `None` if no release serves them.
+/// Returns the kind and version of an object; `None` if no release serves them.
 pub fn served_kind_and_version(object: Value<'_>) -> Option<(ApiKind, Version)> {
     let Identity::Ours { api_version, kind } = identify(object) else { return None };
     let (group, version) = api_version.rsplit_once('/')?;
@@ -95,8 +95,8 @@ pub fn served_kind_and_version(object: Value<'_>) -> Option<(ApiKind, Version)> 
     (kind.only_version().is_none() && Profile::ALL.iter().any(serves)).then_some((kind, version))
 }
 
-/// The object (JSON) with another namespace, if it names one: it must be that of the request. `None` if it cannot be
-/// parsed.
+/// Returns an object (JSON) with its namespace replaced, if it names one, because it must be that of the request.
+/// `None` if it cannot be parsed.
 fn move_to_namespace(object: &str, namespace: &str) -> Option<String> {
     let document = doc::parse(object).ok()?;
     let named = document.root().get("metadata").get("namespace");

@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use super::{POLICIES, WebhookEntries};
 
 /// The base configurations, and the entries that only derived registrations have; validating first.
-const BASE: [[&str; 2]; 2] = [
+const BASE_FILES: [[&str; 2]; 2] = [
     [
         include_str!("../../manifests/webhooks/validating.yaml"),
         include_str!("../../manifests/webhooks/derived-validating.yaml"),
@@ -47,7 +47,7 @@ impl OptionalApi {
         }
     }
 
-    /// Its configurations: what each is called in metrics and checks, and its text.
+    /// Returns its webhook configurations: the label of each in metrics, and its manifest.
     pub(crate) fn configurations(self) -> &'static [(&'static str, &'static str)] {
         match self {
             OptionalApi::Pods => {
@@ -76,22 +76,22 @@ impl OptionalApi {
 }
 
 /// The line with the Service of a webhook, up to the path.
-const SERVICE: &str = "    service: {name: tollgate, namespace: tollgate-system, port: 443, path: ";
+const SERVICE_LINE: &str = "    service: {name: tollgate, namespace: tollgate-system, port: 443, path: ";
 /// End of the list of exempt namespaces, with the namespace of the server. It is omitted for a server outside
 /// the cluster, because anyone who can create a namespace with this name would be exempt.
-const OWN_NAMESPACE: &str = ", tollgate-system]";
+const OWN_NAMESPACE_END: &str = ", tollgate-system]";
 /// Prefix of the name line of every configuration.
 const NAME_LINE: &str = "  name: tollgate";
 /// The line of an entry that fails open.
-const FAILS_OPEN: &str = "  failurePolicy: Ignore";
+const FAILS_OPEN_LINE: &str = "  failurePolicy: Ignore";
 /// The line of the manifest that precedes the list of webhooks.
-const LIST: &str = "webhooks:\n";
+const WEBHOOKS_LINE: &str = "webhooks:\n";
 
 /// How the API server reaches the webhook (Service or URL), and the names and common fields of the webhook
 /// configurations.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Destination {
-    /// Outside of the cluster; else the Service of the manifests.
+    /// URL of a webhook outside of the cluster; `None` for the Service of the manifests.
     pub url: Option<String>,
     /// The namespace of the Service.
     pub namespace: String,
@@ -99,7 +99,7 @@ pub(crate) struct Destination {
     pub name: String,
     /// Label (`key`, `value`) of the objects that are sent to the webhook; `None` for all objects.
     pub only: Option<(String, String)>,
-    /// Every entry fails closed.
+    /// True if every entry fails closed.
     pub fail_closed: bool,
 }
 
@@ -109,14 +109,14 @@ impl Destination {
     /// Default namespace of the Service.
     pub(crate) const NAMESPACE: &'static str = "tollgate-system";
 
-    /// The Service of the manifests in this namespace, with default names.
+    /// A webhook at the Service of the manifests in this namespace, with default names.
     #[cfg(feature = "serve")]
     pub(crate) fn service(namespace: &str) -> Destination {
         let (namespace, name) = (namespace.to_owned(), Destination::NAME.to_owned());
         Destination { url: None, namespace, name, only: None, fail_closed: false }
     }
 
-    /// The host name that the API server connects to; the server's certificate must be for it.
+    /// Returns the host name that the API server connects to, for which the certificate must be valid.
     pub(crate) fn server_name(&self) -> String {
         match &self.url {
             Some(url) => host_of_url(url).to_owned(),
@@ -124,31 +124,36 @@ impl Destination {
         }
     }
 
-    /// The two base configurations as YAML, validating first. `webhooks` may be empty.
-    pub(crate) fn base(&self, entries: &WebhookEntries, bundle: Option<&str>) -> [String; 2] {
-        BASE.map(|[text, derived]| {
-            let (head, all) = text.split_once(LIST).unwrap_or((text, ""));
-            let more = derived.split_once(LIST).map_or("", |(_, more)| more);
+    /// Returns the two base configurations as YAML, validating first, with these entries. Their lists of webhooks
+    /// may be empty.
+    pub(crate) fn base_configurations(&self, entries: &WebhookEntries, bundle: Option<&str>) -> [String; 2] {
+        BASE_FILES.map(|[text, derived]| {
+            let (head, all) = text.split_once(WEBHOOKS_LINE).unwrap_or((text, ""));
+            let more = derived.split_once(WEBHOOKS_LINE).map_or("", |(_, more)| more);
             let found: Vec<(&str, &str)> = split_entries(all).chain(split_entries(more)).collect();
             let chosen =
                 entries.names.iter().filter_map(|name| found.iter().find(|(found, _)| found == name));
             let webhooks: String = chosen.map(|(_, text)| *text).collect();
-            let list = if webhooks.is_empty() { "webhooks: []\n" } else { LIST };
+            let list = if webhooks.is_empty() { "webhooks: []\n" } else { WEBHOOKS_LINE };
             self.fill_in(&format!("{head}{list}{webhooks}"), entries, bundle)
         })
     }
 
-    /// The base configurations that have an entry, as YAML.
-    pub(crate) fn needed_base(&self, entries: &WebhookEntries, bundle: Option<&str>) -> Vec<String> {
+    /// Returns the base configurations that have an entry, as YAML.
+    pub(crate) fn needed_base_configurations(
+        &self,
+        entries: &WebhookEntries,
+        bundle: Option<&str>,
+    ) -> Vec<String> {
         let is_needed = |files: [&'static str; 2]| {
             files.into_iter().flat_map(split_entries).any(|(name, _)| entries.names.contains(&name))
         };
-        let base = self.base(entries, bundle).into_iter().zip(BASE);
+        let base = self.base_configurations(entries, bundle).into_iter().zip(BASE_FILES);
         base.filter(|(_, files)| is_needed(*files)).map(|(text, _)| text).collect()
     }
 
-    /// The configurations of an optional API as YAML.
-    pub(crate) fn other(
+    /// Returns the configurations of an optional API as YAML.
+    pub(crate) fn optional_configurations(
         &self,
         api: OptionalApi,
         entries: &WebhookEntries,
@@ -157,7 +162,8 @@ impl Destination {
         api.configurations().iter().map(|(_, text)| self.fill_in(text, entries, bundle)).collect()
     }
 
-    /// A configuration with its name, address and caBundle filled in, and only with these entries.
+    /// Returns a configuration with name, address and caBundle filled in, and with the failure policy that the
+    /// entries require.
     fn fill_in(&self, text: &str, entries: &WebhookEntries, bundle: Option<&str>) -> String {
         let mut fill = String::new();
         let (mut fails_closed, mut is_policies) = (self.fail_closed, false);
@@ -167,12 +173,14 @@ impl Destination {
                 is_policies = name == POLICIES;
                 fails_closed = !is_policies && (self.fail_closed || entries.fails_closed(name));
             }
-            let path = line.strip_prefix(SERVICE).and_then(|rest| rest.strip_suffix('}'));
+            let path = line.strip_prefix(SERVICE_LINE).and_then(|rest| rest.strip_suffix('}'));
             let line = match (path, &self.url, line.strip_prefix(NAME_LINE)) {
                 (Some(path), Some(url), _) => format!("    url: {}{path}", url.trim_end_matches('/')),
                 (None, _, Some(rest)) => format!("  name: {}{rest}", self.name),
-                (None, Some(_), None) if line.contains(OWN_NAMESPACE) => line.replace(OWN_NAMESPACE, "]"),
-                _ if fails_closed && line == FAILS_OPEN => "  failurePolicy: Fail".to_owned(),
+                (None, Some(_), None) if line.contains(OWN_NAMESPACE_END) => {
+                    line.replace(OWN_NAMESPACE_END, "]")
+                }
+                _ if fails_closed && line == FAILS_OPEN_LINE => "  failurePolicy: Fail".to_owned(),
                 _ => in_namespace(line),
             };
             fill.push_str(&line);
@@ -190,7 +198,7 @@ impl Destination {
     }
 }
 
-/// The host of `https://host:port/…`.
+/// Returns the host of `https://host:port/…`.
 fn host_of_url(url: &str) -> &str {
     let rest = url.strip_prefix("https://").unwrap_or(url);
     let authority = rest.split('/').next().unwrap_or_default();
@@ -200,7 +208,7 @@ fn host_of_url(url: &str) -> &str {
     }
 }
 
-/// The entries of a `webhooks` list: the name of each, and its text with the comments before it.
+/// Splits a `webhooks` list into entries: the name of each, and its text with the comments before it.
 fn split_entries(list: &str) -> impl Iterator<Item = (&str, &str)> {
     let mut rest = list;
     std::iter::from_fn(move || {
@@ -215,7 +223,7 @@ fn split_entries(list: &str) -> impl Iterator<Item = (&str, &str)> {
     })
 }
 
-/// The byte at which the first line starts for which `has` is true.
+/// Returns the byte at which the first line starts for which `has` is true.
 fn line_start_where(text: &str, has: impl Fn(&str) -> bool) -> Option<usize> {
     let mut at = 0;
     for line in text.split_inclusive('\n') {
@@ -229,20 +237,23 @@ fn line_start_where(text: &str, has: impl Fn(&str) -> bool) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
-    use super::{BASE, Destination, FAILS_OPEN, LIST, OptionalApi, POLICIES, host_of_url, split_entries};
-    use crate::registration::{ALL, WebhookEntries};
+    use super::{
+        BASE_FILES, Destination, FAILS_OPEN_LINE, OptionalApi, POLICIES, WEBHOOKS_LINE, host_of_url,
+        split_entries,
+    };
+    use crate::registration::{ALL_ENTRIES, WebhookEntries};
 
     #[test]
     fn every_entry_has_a_text_and_every_text_is_an_entry() {
         let mut names: Vec<&str> = Vec::new();
-        for text in BASE.as_flattened() {
-            let (_, list) = text.split_once(LIST).expect("a list");
+        for text in BASE_FILES.as_flattened() {
+            let (_, list) = text.split_once(WEBHOOKS_LINE).expect("a list");
             let entries: Vec<(&str, &str)> = split_entries(list).collect();
             assert_eq!(entries.iter().map(|(_, text)| *text).collect::<String>(), list, "nothing is lost");
             names.extend(entries.iter().map(|(name, _)| *name));
         }
         names.sort_unstable();
-        let mut all = ALL.to_vec();
+        let mut all = ALL_ENTRIES.to_vec();
         all.sort_unstable();
         assert_eq!(names, all);
     }
@@ -258,17 +269,19 @@ mod tests {
     #[test]
     fn an_installation_that_fails_closed_has_no_entry_that_fails_open() {
         let all = |here: &Destination| {
-            let base = here.base(&entries(&ALL), None);
-            let others = OptionalApi::ALL.into_iter().flat_map(|api| here.other(api, &entries(&[]), None));
+            let base = here.base_configurations(&entries(&ALL_ENTRIES), None);
+            let others = OptionalApi::ALL
+                .into_iter()
+                .flat_map(|api| here.optional_configurations(api, &entries(&[]), None));
             base.into_iter().chain(others).collect::<String>()
         };
         let (open, closed) = (all(&here()), all(&Destination { fail_closed: true, ..here() }));
         let entries = open.matches("\n- name: ").count();
-        assert!(open.contains(FAILS_OPEN) && open.matches("\n  failurePolicy: ").count() == entries);
+        assert!(open.contains(FAILS_OPEN_LINE) && open.matches("\n  failurePolicy: ").count() == entries);
         assert_eq!(closed.matches("\n  failurePolicy: Fail\n").count(), entries - 1, "{closed}");
         // Whoever made a mistake in a policy must be able to mend it while the webhook is down.
         let (_, rest) = closed.split_once(POLICIES).expect("the entry for policies");
-        assert_eq!(rest.lines().find(|line| line.contains("failurePolicy")), Some(FAILS_OPEN));
+        assert_eq!(rest.lines().find(|line| line.contains("failurePolicy")), Some(FAILS_OPEN_LINE));
     }
 
     #[test]
@@ -287,13 +300,14 @@ mod tests {
     #[test]
     fn a_configuration_has_only_the_chosen_entries() {
         let here = here();
-        let [validating, mutating] = here.base(&entries(&ALL[2..3]), None);
+        let [validating, mutating] = here.base_configurations(&entries(&ALL_ENTRIES[2..3]), None);
         assert_eq!(validating.matches("- name: claim-details.validate").count(), 1);
         assert_eq!(validating.matches("\n- name: ").count(), 1, "{validating}");
         assert!(mutating.ends_with("webhooks: []\n"), "{mutating}");
         assert!(!validating.contains("tollgate-system") && validating.contains("  name: b\n"));
         let url = Some("https://hook.tollgate-system.svc.example.org".to_owned());
-        let [validating, _] = Destination { url, ..here }.base(&entries(&ALL[..1]), None);
+        let [validating, _] =
+            Destination { url, ..here }.base_configurations(&entries(&ALL_ENTRIES[..1]), None);
         assert!(
             validating.contains("url: https://hook.tollgate-system.svc.example.org/validate\n"),
             "{validating}"
@@ -302,10 +316,12 @@ mod tests {
 
     #[test]
     fn only_the_namespace_of_the_server_is_exempt() {
-        let every = entries(&ALL);
+        let every = entries(&ALL_ENTRIES);
         let texts = |here: &Destination| -> Vec<String> {
-            let others = OptionalApi::ALL.into_iter().flat_map(|api| here.other(api, &entries(&[]), None));
-            here.base(&every, None).into_iter().chain(others).collect()
+            let others = OptionalApi::ALL
+                .into_iter()
+                .flat_map(|api| here.optional_configurations(api, &entries(&[]), None));
+            here.base_configurations(&every, None).into_iter().chain(others).collect()
         };
         let inside = texts(&here()).concat();
         let exempt = |text: &str| text.matches("operator: NotIn, values: [kube-system, a]").count();

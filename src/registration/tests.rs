@@ -51,13 +51,15 @@ fn here() -> Destination {
 }
 
 fn every() -> WebhookEntries {
-    WebhookEntries { names: super::ALL.to_vec(), closed: Vec::new() }
+    WebhookEntries { names: super::ALL_ENTRIES.to_vec(), closed: Vec::new() }
 }
 
 /// Every entry of every manifest.
 fn all() -> Vec<WebhookEntry> {
-    let mut texts = here().base(&every(), None).to_vec();
-    texts.extend(OptionalApi::ALL.into_iter().flat_map(|api| here().other(api, &every(), None)));
+    let mut texts = here().base_configurations(&every(), None).to_vec();
+    texts.extend(
+        OptionalApi::ALL.into_iter().flat_map(|api| here().optional_configurations(api, &every(), None)),
+    );
     read(&texts)
 }
 
@@ -266,11 +268,11 @@ fn check_calls() {
             "{onUnavailable: Deny, unknown: Deny, schemas: [{apiVersion: a/v1, kind: B, schema: {}}]}",
         ) + &policy("TolerationPolicy", "{validations: [{expression: 'false', message: refused}]}"),
     ];
-    let static_entries = read(&here().base(&WebhookEntries::of_static_manifests(), None));
+    let static_entries = read(&here().base_configurations(&WebhookEntries::of_static_manifests(), None));
     let mut spoken = [0; 11];
     for (set, spoken) in sets.iter().zip(&mut spoken) {
         let engine = engine(set);
-        let entries = read(&here().base(&WebhookEntries::needed_by(&engine), None));
+        let entries = read(&here().base_configurations(&WebhookEntries::needed_by(&engine), None));
         for case in &cases {
             let request = case.root();
             let object = request.get("object");
@@ -355,7 +357,7 @@ fn a_registration_is_as_wide_as_the_policies_and_no_wider() {
 fn a_policy_closes_the_entries_that_serve_it_and_no_others() {
     let entries = |policies: &str| WebhookEntries::needed_by(&engine(policies));
     let closed = |entries: &WebhookEntries| {
-        let own = |name: &&str| entries.contains(name) || !super::ALL.contains(name);
+        let own = |name: &&str| entries.contains(name) || !super::ALL_ENTRIES.contains(name);
         let names = entries.closed.iter().filter(|name| own(name));
         names.map(|name| name.trim_end_matches(".tollgate.dev")).collect::<Vec<_>>().join(" ")
     };
@@ -391,8 +393,8 @@ fn a_policy_closes_the_entries_that_serve_it_and_no_others() {
     ] {
         let entries = entries(&policies);
         assert_eq!(closed(&entries), expected, "{policies}");
-        let mut texts = here().base(&entries, None).to_vec();
-        texts.extend(here().other(OptionalApi::Pods, &entries, None));
+        let mut texts = here().base_configurations(&entries, None).to_vec();
+        texts.extend(here().optional_configurations(OptionalApi::Pods, &entries, None));
         for text in &texts {
             let document = source::documents(text).next().expect("a document").expect("YAML");
             for webhook in document.doc.root().get("webhooks").items() {

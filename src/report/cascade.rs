@@ -9,22 +9,23 @@ use tollgate_api::conform::suggest::and_list;
 use tollgate_engine::rules::table::{REQUEST_SHAPE, UNKNOWN_FIELD};
 
 /// Beginning of the help for an unknown field that belongs inside `exactly`.
-const BELONGS_INSIDE: &str = "since v1beta2, the fields of a request are in `exactly`";
+const BELONGS_INSIDE_EXACTLY: &str = "since v1beta2, the fields of a request are in `exactly`";
 
-/// Said about an error that is hidden until the cause is fixed.
-pub(super) const HIDDEN: &str = "the API server reports this error after the field is moved into `exactly`";
+/// Note for an error that the API server reports only after the cause is fixed.
+pub(super) const HIDDEN_ERROR_NOTE: &str =
+    "the API server reports this error after the field is moved into `exactly`";
 
-/// True if a finding follows from another one, which mentions it.
-pub(super) fn is_folded(finding: &LocatedFinding, all: &[LocatedFinding]) -> bool {
-    all.iter().any(|cause| follows(finding, cause))
+/// True if a finding follows from another one, so that a text report mentions it there and does not show it.
+pub(super) fn follows_from_other_finding(finding: &LocatedFinding, all: &[LocatedFinding]) -> bool {
+    all.iter().any(|cause| follows_from(finding, cause))
 }
 
-/// A sentence about the findings that follow from this one: `2 more errors follow from this: unknown fields
-/// deviceClassName and tolerations`. `None` if there are none.
+/// Returns a sentence about the findings that follow from this one: `2 more errors follow from this: the unknown
+/// fields …`; `None` if there are none.
 pub(super) fn describe_consequences(cause: &LocatedFinding, all: &[LocatedFinding]) -> Option<String> {
     let following: Vec<String> = all
         .iter()
-        .filter(|finding| follows(finding, cause))
+        .filter(|finding| follows_from(finding, cause))
         .map(|finding| {
             let field = finding.diagnostic.finding.field();
             let name = field.rsplit('.').next().unwrap_or_default();
@@ -43,11 +44,12 @@ pub(super) fn describe_consequences(cause: &LocatedFinding, all: &[LocatedFindin
     }
 }
 
-/// True if a finding follows from the cause.
-fn follows(finding: &LocatedFinding, cause: &LocatedFinding) -> bool {
+/// True if a finding is about a field that is unknown only because `exactly` is missing, which `cause` reports.
+fn follows_from(finding: &LocatedFinding, cause: &LocatedFinding) -> bool {
     let (one, other) = (&finding.diagnostic, &cause.diagnostic);
     let is_pair = one.finding.rule == UNKNOWN_FIELD && other.finding.rule == REQUEST_SHAPE;
-    let is_moved = || one.finding.help.as_deref().is_some_and(|help| help.starts_with(BELONGS_INSIDE));
+    let is_moved =
+        || one.finding.help.as_deref().is_some_and(|help| help.starts_with(BELONGS_INSIDE_EXACTLY));
     let is_inside = || {
         let (field, request) = (one.finding.field(), other.finding.field());
         field.strip_prefix(request.as_str()).is_some_and(|rest| rest.starts_with('.'))

@@ -17,12 +17,12 @@ pub(super) struct Writer;
 impl ReportWriter for Writer {
     fn add(&self, out: &mut String, entry: &DocumentResult<'_>, report: &Report) {
         if let Some(error) = entry.error {
-            let place = place(entry.file, error.line, error.column, report);
-            let label = label("error", "unreadable", report);
+            let place = position_prefix(entry.file, error.line, error.column, report);
+            let label = level_and_rule("error", "unreadable", report);
             _ = writeln!(out, "{place} {label} {}", sanitize::line(&error.message));
         }
         if let Some(reason) = entry.skipped.filter(|_| report.show_skipped) {
-            let place = place(entry.file, entry.line, 1, report);
+            let place = position_prefix(entry.file, entry.line, 1, report);
             let message = skip_message(entry, reason);
             _ = writeln!(out, "{place} skipped[{}] {}", reason.key(), sanitize::line(&message));
         }
@@ -35,8 +35,8 @@ impl ReportWriter for Writer {
                 Level::Audit => continue,
             };
             let finding = &located.diagnostic.finding;
-            let place = place(entry.file, located.location.line, located.location.column, report);
-            let label = label(level, finding.rule.id, report);
+            let place = position_prefix(entry.file, located.location.line, located.location.column, report);
+            let label = level_and_rule(level, finding.rule.id, report);
             _ = write!(out, "{place} {label} {}", sanitize::line(&message(&located.diagnostic)));
             if let Some(help) = &finding.help {
                 _ = write!(out, " (help: {})", sanitize::line(help));
@@ -49,15 +49,15 @@ impl ReportWriter for Writer {
     }
 }
 
-/// The position prefix, such as `a.yaml:3:5:`.
-fn place(file: &str, line: usize, column: usize, report: &Report) -> String {
+/// Returns the position at the start of a line, such as `a.yaml:3:5:`.
+fn position_prefix(file: &str, line: usize, column: usize, report: &Report) -> String {
     let file = sanitize::line(file);
     let (on, off) = if report.styled { ("\x1b[1m", "\x1b[0m") } else { ("", "") };
     if line == 0 { format!("{on}{file}{off}:") } else { format!("{on}{file}{off}:{line}:{column}:") }
 }
 
 /// Returns the level and rule of a finding, such as `error[taint-effect]`.
-fn label(level: &str, rule: &str, report: &Report) -> String {
+fn level_and_rule(level: &str, rule: &str, report: &Report) -> String {
     let (on, off) = match (report.styled, level) {
         (false, _) => ("", ""),
         (true, "error") => ("\x1b[1;31m", "\x1b[0m"),

@@ -9,13 +9,13 @@ use super::{DocumentResult, LocatedFinding};
 use tollgate_document::source::InputError;
 
 /// Number of hexadecimal digits of a fingerprint: 128 bits.
-pub(super) const LENGTH: usize = 32;
+pub(super) const FINGERPRINT_DIGITS: usize = 32;
 
-/// The fingerprint of a finding.
+/// Returns the fingerprint of a finding.
 pub(super) fn of_finding(entry: &DocumentResult<'_>, located: &LocatedFinding) -> String {
     let finding = &located.diagnostic.finding;
     let message = located.diagnostic.to_string();
-    of_parts(&[
+    fingerprint_of_parts(&[
         entry.file,
         finding.rule.id,
         entry.kind,
@@ -27,24 +27,24 @@ pub(super) fn of_finding(entry: &DocumentResult<'_>, located: &LocatedFinding) -
     ])
 }
 
-/// The fingerprint of an input that cannot be read.
+/// Returns the fingerprint of an input that cannot be read.
 pub(super) fn of_error(error: &InputError) -> String {
-    of_parts(&[&error.file, "unreadable", &error.message])
+    fingerprint_of_parts(&[&error.file, "unreadable", &error.message])
 }
 
-/// The fingerprint of a finding that has the same fingerprint as `times` others before it in the file.
+/// Returns the fingerprint of a finding that has the same fingerprint as `times` others before it in the file.
 pub(super) fn of_repetition(fingerprint: &str, times: usize) -> String {
-    of_parts(&[fingerprint, &times.to_string()])
+    fingerprint_of_parts(&[fingerprint, &times.to_string()])
 }
 
-/// The fingerprint of these strings.
-fn of_parts(parts: &[&str]) -> String {
+/// Hashes these strings, each with its length, to a fingerprint.
+fn fingerprint_of_parts(parts: &[&str]) -> String {
     let mut hash = Sha256::new();
     for part in parts {
         hash.update((part.len() as u64).to_be_bytes());
         hash.update(part.as_bytes());
     }
     let mut out = format!("{:x}", hash.finalize());
-    out.truncate(LENGTH);
+    out.truncate(FINGERPRINT_DIGITS);
     out
 }

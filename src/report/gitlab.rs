@@ -60,12 +60,12 @@ impl ReportWriter for Writer {
         }
     }
 
-    /// The issues of a file with a fingerprint of their own each.
+    /// Returns the issues of a file with fingerprints that differ: repetitions get a new one.
     fn close(&self, piece: String, _: &str, _: &Summary, _: &Report) -> String {
         let mut times: HashMap<&str, usize> = HashMap::new();
         let mut out = String::with_capacity(piece.len());
         for issue in piece.split_inclusive(SEPARATOR) {
-            let at = PREFIX.len()..PREFIX.len() + fingerprint::LENGTH;
+            let at = ISSUE_PREFIX.len()..ISSUE_PREFIX.len() + fingerprint::FINGERPRINT_DIGITS;
             let Some(own) = issue.get(at.clone()) else {
                 out.push_str(issue);
                 continue;
@@ -90,10 +90,10 @@ impl ReportWriter for Writer {
     }
 }
 
-/// The JSON with which every issue begins.
-const PREFIX: &str = "{\"fingerprint\":\"";
+/// The JSON with which every issue begins, before its fingerprint.
+const ISSUE_PREFIX: &str = "{\"fingerprint\":\"";
 
-/// The name of a level in GitLab.
+/// Returns the severity of a level in GitLab.
 fn severity(level: Level) -> &'static str {
     match level {
         Level::Deny => "critical",
@@ -102,7 +102,7 @@ fn severity(level: Level) -> &'static str {
     }
 }
 
-/// The releases and the page of a finding, as Markdown.
+/// Returns the releases and the documentation of a finding, as Markdown.
 fn issue_body(located: &LocatedFinding) -> String {
     let (rule, profiles) = (located.diagnostic.finding.rule.id, located.diagnostic.profiles.join(", "));
     format!("Profiles: {profiles}\n\nDocumentation: [{rule}]({})", docs_url(rule))

@@ -41,7 +41,7 @@ impl ReportWriter for Writer {
             "profiles" if differs: entry.profiles,
             "findings": findings,
             "reason" if given: entry.skipped.map(SkipReason::key),
-            "error" if given: entry.error.map(unreadable),
+            "error" if given: entry.error.map(error_record),
         };
         push_record(out, &document);
     }
@@ -62,7 +62,7 @@ pub(crate) fn review_line(uid: &str, verdict: &Verdict, error: Option<&str>) -> 
     })
 }
 
-/// The record of a finding; `location` is `None` where there is no file.
+/// Returns the JSON record of a finding; `location` is `None` where there is no file.
 fn finding_record(diagnostic: &Diagnostic, location: Option<&SourceLocation>, fix: Option<&TextFix>) -> Json {
     let finding = &diagnostic.finding;
     let has_value = !matches!(finding.value, BadValue::Omitted);
@@ -73,7 +73,7 @@ fn finding_record(diagnostic: &Diagnostic, location: Option<&SourceLocation>, fi
         "type": finding.kind.cause(),
         "field": finding.field(),
         "upstreamField" if given: finding.server_at,
-        "value" if has_value: value(&finding.value),
+        "value" if has_value: bad_value_json(&finding.value),
         "detail": finding.detail,
         "message": diagnostic.to_string(),
         "profiles": diagnostic.profiles,
@@ -106,7 +106,7 @@ fn fix_record(fix: &TextFix) -> Json {
     }
 }
 
-fn value(bad: &BadValue) -> Json {
+fn bad_value_json(bad: &BadValue) -> Json {
     match bad {
         BadValue::Omitted | BadValue::Null => json(&()),
         BadValue::Str(text) => json(text),
@@ -118,7 +118,7 @@ fn value(bad: &BadValue) -> Json {
     }
 }
 
-fn unreadable(error: &InputError) -> Json {
+fn error_record(error: &InputError) -> Json {
     record! {
         "message": error.message,
         "line" if given: error.line,

@@ -74,7 +74,7 @@ impl ReportWriter for Writer {
         out.push_str("    </testcase>\n");
     }
 
-    /// The suite of a file around its cases.
+    /// Returns the suite of a file, which contains its cases.
     fn close(&self, cases: String, file: &str, counted: &Summary, report: &Report) -> String {
         let profiles = report.profiles.join(", ");
         let properties = format!(

@@ -4,7 +4,8 @@
 
 use super::json::SEPARATOR;
 
-/// Before and after each finding of a foldable report. No other text has it: control characters are replaced.
+/// Marks the start and end of each finding in a foldable report. No other text contains it, because control
+/// characters are replaced.
 pub(super) const FINDING_MARK: char = '\u{1e}';
 
 /// The part of a report for one file.
@@ -14,12 +15,12 @@ pub struct Piece {
 }
 
 impl Piece {
-    /// The text; without its leading separator if `is_first` in its report.
+    /// Returns the text; without its leading separator if the piece is the first of its report.
     pub fn text(&self, is_first: bool) -> &str {
         if is_first { self.text.strip_prefix(SEPARATOR).unwrap_or(&self.text) } else { &self.text }
     }
 
-    /// The findings of a foldable report and the texts between them, in order; true for a finding.
+    /// Returns the findings of a foldable report and the texts between them, in order; true for a finding.
     pub(crate) fn parts(&self) -> impl Iterator<Item = (&str, bool)> {
         self.text.split(FINDING_MARK).enumerate().map(|(number, text)| (text, number % 2 == 1))
     }

@@ -44,25 +44,25 @@ impl Members {
 
     /// Returns the finished JSON object.
     pub(crate) fn finish(self) -> Json {
-        parsed(format!("{{{}}}", self.0))
+        raw_json(format!("{{{}}}", self.0))
     }
 }
 
 /// Serializes a value as JSON.
 pub(crate) fn json(value: &impl Serialize) -> Json {
-    parsed(text(value))
+    raw_json(text(value))
 }
 
-fn parsed(text: String) -> Json {
+fn raw_json(text: String) -> Json {
     RawValue::from_string(text).unwrap_or_else(|_| RawValue::NULL.to_owned())
 }
 
-/// The records of a list.
+/// Collects JSON records into a list, for a member of [`record!`].
 pub(crate) fn list(records: impl Iterator<Item = Json>) -> Vec<Json> {
     records.collect()
 }
 
-/// A value as compact JSON.
+/// Serializes a value as compact JSON text; `null` if that fails.
 pub(crate) fn text(value: &(impl Serialize + ?Sized)) -> String {
     serde_json::to_string(value).unwrap_or_else(|_| "null".to_owned())
 }

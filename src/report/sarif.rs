@@ -17,7 +17,7 @@ use crate::pages::page;
 use tollgate_document::source::{SourceLocation, TextFix};
 use tollgate_engine::rules::{self, Level, RuleId};
 
-const SCHEMA: &str = "https://json.schemastore.org/sarif-2.1.0.json";
+const SARIF_SCHEMA_URL: &str = "https://json.schemastore.org/sarif-2.1.0.json";
 /// Rule ID for unreadable input, because SARIF requires a rule for every result.
 const UNREADABLE: &str = "unreadable";
 
@@ -33,7 +33,7 @@ impl ReportWriter for Writer {
             "{{\"$schema\":{},\"version\":\"2.1.0\",\"runs\":[{{\"tool\":{{\"driver\":{{\"name\":\"tollgate\",\
          \"semanticVersion\":{},\"informationUri\":{},\"rules\":[\n{}\n]}}}},\"columnKind\":\"unicodeCodePoints\",\
          \"properties\":{{\"profiles\":{}}},\"results\":[\n",
-            encode(&SCHEMA),
+            encode(&SARIF_SCHEMA_URL),
             encode(&env!("CARGO_PKG_VERSION")),
             encode(&env!("CARGO_PKG_REPOSITORY")),
             rules.join(",\n"),
@@ -70,11 +70,11 @@ impl ReportWriter for Writer {
                 text.push_str(help);
             }
             let also: Vec<Json> = located.also.iter().map(|also| location(file, also, None)).collect();
-            let fixes: Vec<Json> = located.fix.iter().map(|fix| self::fix(fix, file)).collect();
+            let fixes: Vec<Json> = located.fix.iter().map(|fix| fix_record(fix, file)).collect();
             let found = record! {
                 "ruleId": finding.rule.id,
                 "ruleIndex": finding.rule.number,
-                "level": level(located.diagnostic.level),
+                "level": sarif_level(located.diagnostic.level),
                 "message": record! { "text": text },
                 "locations": [location(file, &located.location, Some(finding.field()))],
                 "relatedLocations" if given: also,
@@ -82,7 +82,7 @@ impl ReportWriter for Writer {
                 "partialFingerprints": record! {
                     "tollgateFinding/v1": fingerprint::of_finding(entry, located),
                 },
-                "suppressions" if given: by.map(|by| [suppression(by)]),
+                "suppressions" if given: by.map(|by| [suppression_record(by)]),
                 "properties": record! { "profiles": located.diagnostic.profiles },
             };
             push_record(out, &found);
@@ -94,15 +94,15 @@ impl ReportWriter for Writer {
     }
 }
 
-/// The reporting descriptor of a rule.
+/// Returns the SARIF descriptor of a rule.
 fn rule_descriptor(rule: RuleId) -> Json {
     let about = first_sentence(page(rule));
     let about = if about.is_empty() { rule.id } else { &about };
     let uri = docs_url(rule.id);
-    descriptor(rule.id, about, Some(&uri), page(rule), level(rule.level), rule.origin.name())
+    descriptor(rule.id, about, Some(&uri), page(rule), sarif_level(rule.level), rule.origin.name())
 }
 
-/// The reporting descriptor for input that cannot be read.
+/// Returns the SARIF descriptor of the rule for unreadable input.
 fn unreadable_descriptor() -> Json {
     let text = "The input cannot be read or parsed, so nothing in it was checked.";
     descriptor(UNREADABLE, text, None, text, "error", "input")
@@ -119,7 +119,7 @@ fn descriptor(id: &str, about: &str, uri: Option<&str>, help: &str, level: &str,
     }
 }
 
-fn suppression(by: &AcceptedBy) -> Json {
+fn suppression_record(by: &AcceptedBy) -> Json {
     let (kind, justification) = match by {
         AcceptedBy::Comment { reason } => ("inSource", reason.as_str()),
         AcceptedBy::Baseline => ("external", "in the baseline"),
@@ -149,7 +149,7 @@ fn region(at: &SourceLocation) -> Json {
     }
 }
 
-fn fix(fix: &TextFix, file: &str) -> Json {
+fn fix_record(fix: &TextFix, file: &str) -> Json {
     let replacements = fix.edits.iter().map(|edit| {
         record! {
             "deletedRegion": region(&edit.location),
@@ -167,7 +167,7 @@ fn fix(fix: &TextFix, file: &str) -> Json {
     }
 }
 
-fn level(level: Level) -> &'static str {
+fn sarif_level(level: Level) -> &'static str {
     match level {
         Level::Deny => "error",
         Level::Warn => "warning",
@@ -175,7 +175,7 @@ fn level(level: Level) -> &'static str {
     }
 }
 
-/// The location of a file as a URI: relative if its name is.
+/// Returns the location of a file as a URI: relative if its name is.
 fn artifact_location(file: &str) -> Json {
     if file.starts_with('/') {
         return record! { "uri": format!("file://{}", percent_encode(file)) };

@@ -86,8 +86,8 @@ impl SkipCounts {
         SkipReason::ALL.into_iter().zip(self.0).filter(|(_, count)| *count > 0)
     }
 
-    /// ` (2 with unsupported kinds, 1 empty)`; empty if all documents are of unsupported kinds, the usual meaning of
-    /// "skipped".
+    /// Returns ` (2 with unsupported kinds, 1 empty)`; empty if all documents are of unsupported kinds, the usual
+    /// meaning of "skipped".
     pub(super) fn counts_in_parentheses(&self) -> String {
         if self.iter().all(|(reason, _)| reason == SkipReason::OtherKind) {
             return String::new();

@@ -8,7 +8,7 @@ use super::record::{list, record};
 use super::{DocumentResult, Format, Report, Summary, docs_url};
 use tollgate_engine::rules::{Level, Origin};
 
-/// Counts per rule; a rule of policies counts per level.
+/// Number of findings for each rule, origin and level.
 #[derive(Clone, Default, Debug)]
 pub struct Statistics {
     counts: BTreeMap<(&'static str, &'static str, &'static str), usize>,
@@ -37,7 +37,7 @@ impl Statistics {
         }
     }
 
-    /// The counts per rule as a report, the most frequent rule first.
+    /// Returns the counts per rule as a report, the most frequent rule first.
     pub(super) fn render(&self, report: &Report, summary: &Summary) -> String {
         let mut rows: Vec<_> = self.counts.iter().collect();
         rows.sort_by_key(|(_, count)| std::cmp::Reverse(*count));

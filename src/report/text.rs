@@ -25,17 +25,17 @@ use tollgate_formats::{gofmt, sanitize};
 
 /// Maximum number of characters of a value that are shown.
 const MAX_VALUE_CHARS: usize = 120;
-/// Characters of a message of a policy that are shown in one line; longer ones are shown part by part.
+/// Maximum number of characters of a policy message that is shown in one line; longer ones are split into parts.
 const MAX_TITLE_CHARS: usize = 200;
 /// Maximum width of a part of a split policy message, in columns.
-const PART_COLUMNS: usize = 100;
+const MAX_PART_COLUMNS: usize = 100;
 /// Maximum number of characters of a message that are shown.
 const MAX_MESSAGE_CHARS: usize = 1200;
 /// Maximum length in bytes of a source line that is passed to the renderer whole. The renderer cuts lines to the
 /// width of the terminal.
 const MAX_LINE_BYTES: usize = 2000;
-/// Bytes of a longer line shown before and after the caret's start.
-const EXCERPT_RADIUS: usize = 60;
+/// Number of bytes of a longer line that are shown before and after the start of the mark.
+const EXCERPT_RADIUS_BYTES: usize = 60;
 
 /// Writes `-o text`.
 pub(super) struct Writer;
@@ -53,7 +53,9 @@ impl ReportWriter for Writer {
         if let Some(reason) = entry.skipped.filter(|_| report.show_skipped) {
             push_skipped(out, entry, reason);
         }
-        for located in entry.findings.iter().filter(|found| !cascade::is_folded(found, entry.findings)) {
+        for located in
+            entry.findings.iter().filter(|found| !cascade::follows_from_other_finding(found, entry.findings))
+        {
             let severity = match located.diagnostic.level {
                 Level::Deny => Severity::ERROR,
                 Level::Warn => Severity::WARNING,
@@ -73,7 +75,7 @@ impl ReportWriter for Writer {
     }
 
     fn end(&self, summary: &Summary, report: &Report) -> String {
-        let fixes = if report.quiet { String::new() } else { fixes(summary) };
+        let fixes = if report.quiet { String::new() } else { fixes_line(summary) };
         report.summary(summary) + &fixes
     }
 }
@@ -89,24 +91,24 @@ fn push_finding(
 ) {
     let diagnostic = &located.diagnostic;
     let finding = &diagnostic.finding;
-    let policy = PolicyText::of(diagnostic);
+    let policy = PolicyMessageParts::of(diagnostic);
     let title =
         printable(&policy.as_ref().map_or_else(|| message(diagnostic), |policy| policy.title.clone()));
     let line = SnippetLine::around(entry.text, located.location.line, &located.location.shown);
     let group = Group::with_title(severity.primary_title(title).id(finding.rule.id));
-    let mut group = line.show(group, AnnotationKind::Primary, entry.file, located.location.column);
+    let mut group = line.add_to_group(group, AnnotationKind::Primary, entry.file, located.location.column);
     for also in &located.also {
         let line = SnippetLine::around(entry.text, also.line, &also.shown);
-        group = line.show(group, AnnotationKind::Context, entry.file, also.column);
+        group = line.add_to_group(group, AnnotationKind::Context, entry.file, also.column);
     }
-    for (name, text) in policy.iter().flat_map(PolicyText::lines) {
+    for (name, text) in policy.iter().flat_map(PolicyMessageParts::lines) {
         group = group.element(Severity::NOTE.with_name(name).message(printable(&text)));
     }
     if let Some(consequences) = cascade::describe_consequences(located, entry.findings) {
         group = group.element(Severity::NOTE.message(printable(&consequences)));
     }
     if entry.hidden.iter().any(|hidden| std::ptr::eq(hidden, located)) {
-        group = group.element(Severity::NOTE.message(cascade::HIDDEN));
+        group = group.element(Severity::NOTE.message(cascade::HIDDEN_ERROR_NOTE));
     }
     if let Some(help) = &finding.help {
         group = group.element(Severity::HELP.message(printable(help)));
@@ -123,11 +125,11 @@ fn push_finding(
     }
     let page = format!("tollgate explain {}", finding.rule);
     group = group.element(Severity::NOTE.with_name("docs").message(page));
-    push(out, renderer, group);
+    push_group(out, renderer, group);
 }
 
 /// A long message of a policy violation, split into parts that are shown one below the other.
-struct PolicyText {
+struct PolicyMessageParts {
     /// The problem and its position.
     title: String,
     why: String,
@@ -137,8 +139,8 @@ struct PolicyText {
     ask: Option<String>,
 }
 
-impl PolicyText {
-    fn of(diagnostic: &Diagnostic) -> Option<PolicyText> {
+impl PolicyMessageParts {
+    fn of(diagnostic: &Diagnostic) -> Option<PolicyMessageParts> {
         let finding = &diagnostic.finding;
         let short = finding.short.as_deref().filter(|_| diagnostic.origin == RuleOrigin::Policy)?;
         let whole = message(diagnostic);
@@ -153,35 +155,35 @@ impl PolicyText {
         };
         let ask = finding.advice.as_deref().map(ToOwned::to_owned);
         let why = ask.as_deref().map_or(why.clone(), |ask| without_contact(&why, ask));
-        Some(PolicyText { title, why, instead, ask })
+        Some(PolicyMessageParts { title, why, instead, ask })
     }
 
-    /// The parts to show under the snippet, each with its label. What is to be pasted stays in one line.
+    /// Returns the parts to show under the snippet, each with its label. What can be pasted stays in one line.
     fn lines(&self) -> impl Iterator<Item = (&'static str, String)> {
         let parts = [
-            ("why", Some(wrapped(&self.why))),
+            ("why", Some(wrap_text(&self.why))),
             ("allowed instead", self.instead.clone()),
-            ("ask", self.ask.as_deref().map(wrapped)),
+            ("ask", self.ask.as_deref().map(wrap_text)),
         ];
         parts.into_iter().filter_map(|(name, text)| Some((name, text?)))
     }
 }
 
-/// The explanation without the contact and docs of the policy, which `advice` names: ` (contact: gpu-team, docs:
-/// https://…)`.
+/// Removes the contact and docs of the policy from the explanation, because `advice` names them: ` (contact:
+/// gpu-team, docs: https://…)`.
 fn without_contact(why: &str, advice: &str) -> String {
     let start = ["contact: ", "docs: "].into_iter().find_map(|name| advice.find(name));
     let contact = start.and_then(|start| advice.get(start..)).unwrap_or_default();
     why.replace(&format!(" ({})", contact.replace("; docs: ", ", docs: ")), "")
 }
 
-/// The text wrapped into lines of [`PART_COLUMNS`].
-fn wrapped(text: &str) -> String {
+/// Wraps a text into lines of at most [`MAX_PART_COLUMNS`] characters.
+fn wrap_text(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut width = 0;
     for word in text.split(' ') {
         let length = word.chars().count();
-        if width > 0 && width + length > PART_COLUMNS {
+        if width > 0 && width + length > MAX_PART_COLUMNS {
             out.push('\n');
             width = 0;
         } else if width > 0 {
@@ -203,10 +205,10 @@ fn push_unreadable(out: &mut String, error: &InputError, text: &str, renderer: &
         if text.is_empty() {
             title.element(origin(&error.file, error.line, error.column))
         } else {
-            line.show(Group::with_title(title), AnnotationKind::Primary, &error.file, error.column)
+            line.add_to_group(Group::with_title(title), AnnotationKind::Primary, &error.file, error.column)
         }
     };
-    push(out, renderer, group);
+    push_group(out, renderer, group);
 }
 
 /// Appends `skipped: charts/gpu/values.yaml: part of a Helm chart …`.
@@ -217,7 +219,7 @@ fn push_skipped(out: &mut String, entry: &DocumentResult<'_>, reason: SkipReason
     _ = writeln!(out, "skipped: {file}{line}: {}", skip_message(entry, reason));
 }
 
-/// The message for a skipped document, such as `a kind that Tollgate does not check (Deployment web)`.
+/// Returns the message for a skipped document, such as `a kind that Tollgate does not check (Deployment web)`.
 pub(super) fn skip_message(entry: &DocumentResult<'_>, reason: SkipReason) -> String {
     let object = if entry.kind.is_empty() {
         String::new()
@@ -227,7 +229,7 @@ pub(super) fn skip_message(entry: &DocumentResult<'_>, reason: SkipReason) -> St
     format!("{}{object}", reason.text())
 }
 
-fn push(out: &mut String, renderer: &Renderer, group: Group<'_>) {
+fn push_group(out: &mut String, renderer: &Renderer, group: Group<'_>) {
     let rendered = renderer.render(&[group]);
     // A part of a line has no path: the renderer announces it as another file and then has no name to print.
     for line in rendered.lines().filter(|line| !is_nameless_file(line)) {
@@ -255,7 +257,7 @@ struct SnippetLine<'a> {
 }
 
 impl<'a> SnippetLine<'a> {
-    /// The line with this number, cut around `mark` if it is long.
+    /// Finds the line around `mark`; a long one is cut around it. `number` is its line number.
     fn around(text: &'a str, number: usize, mark: &Range<usize>) -> SnippetLine<'a> {
         let at = text.floor_char_boundary(mark.start);
         // A line is looked at no further than it is shown whole.
@@ -273,8 +275,8 @@ impl<'a> SnippetLine<'a> {
             let (text, mark) = sanitize::excerpt(text, at - start..mark_end - start);
             return SnippetLine { text, number, mark, is_cut };
         }
-        let from = text.floor_char_boundary(start.max(at.saturating_sub(EXCERPT_RADIUS)));
-        let to = text.floor_char_boundary(end.min(at + EXCERPT_RADIUS)).max(at);
+        let from = text.floor_char_boundary(start.max(at.saturating_sub(EXCERPT_RADIUS_BYTES)));
+        let to = text.floor_char_boundary(end.min(at + EXCERPT_RADIUS_BYTES)).max(at);
         let (left, right) = (if from > start { "..." } else { "" }, if to < end { "..." } else { "" });
         let shift = left.len();
         let mark = at - from + shift..mark_end.min(to) - from + shift;
@@ -285,7 +287,7 @@ impl<'a> SnippetLine<'a> {
 
     /// Adds the line to a group, under its position. The renderer counts columns in what it is given, so the position
     /// of a line that was cut is written here.
-    fn show(self, group: Group<'a>, kind: AnnotationKind, file: &str, column: usize) -> Group<'a> {
+    fn add_to_group(self, group: Group<'a>, kind: AnnotationKind, file: &str, column: usize) -> Group<'a> {
         let annotation = kind.span(self.mark);
         let label = (kind == AnnotationKind::Context).then_some("see also here");
         let snippet = Snippet::source(self.text).line_start(self.number).annotation(annotation.label(label));
@@ -301,7 +303,7 @@ fn origin(file: &str, line: usize, column: usize) -> Origin<'static> {
     Origin::path(sanitize::line(file).into_owned()).line(line).char_column(column)
 }
 
-/// The message of a finding, with a long value cut.
+/// Returns the message of a finding, with a long value shortened.
 pub(crate) fn message(diagnostic: &Diagnostic) -> String {
     let value = diagnostic.finding.value.to_string();
     if value.chars().count() <= MAX_VALUE_CHARS {
@@ -314,8 +316,8 @@ pub(crate) fn message(diagnostic: &Diagnostic) -> String {
     gofmt::shorten(&shown.to_string(), MAX_MESSAGE_CHARS).into_owned()
 }
 
-/// The summary, such as `2 files, 3 documents: 1 invalid, 1 with warnings, 1 skipped (checked against 1.37);
-/// 2 audit findings, see -o json`.
+/// Returns the summary, such as `2 files, 3 documents: 1 invalid, 1 with warnings, 1 skipped (checked against
+/// 1.37); 2 audit findings, see -o json`.
 pub(super) fn summary(summary: &Summary, report: &Report) -> String {
     let clean = summary.valid - summary.warned_documents;
     let skipped = format!("skipped{}", summary.skipped_by.counts_in_parentheses());
@@ -356,16 +358,16 @@ pub(super) fn summary(summary: &Summary, report: &Report) -> String {
         }
     };
     let silent = if silent.is_empty() { String::new() } else { format!("; not reported: {silent}") };
-    let not_read = not_read(&summary.not_read);
+    let not_read = not_read_part(&summary.not_read);
     // `--diff` reports the text as it would be; that the one in the file is valid as well would be wrong.
     let when = if summary.is_diff && summary.fixed > 0 { ", after the fixes" } else { "" };
-    let mentions = mentions(summary);
+    let mentions = mentions_part(summary);
     format!("{documents}{when}: {verdicts}{against}{audited}{silent}{stale}{not_read}{mentions}\n")
 }
 
-/// The part of the summary about unchecked files, such as `; 0 objects checked; 12 Markdown files and 3
+/// Returns the part of the summary about unchecked files, such as `; 0 objects checked; 12 Markdown files and 3
 /// skipped templates mention resource.k8s.io`.
-fn mentions(summary: &Summary) -> String {
+fn mentions_part(summary: &Summary) -> String {
     let Mentions { markdown, templates } = summary.mentions;
     let parts: Vec<String> = [(markdown, "Markdown file"), (templates, "skipped template")]
         .into_iter()
@@ -381,8 +383,8 @@ fn mentions(summary: &Summary) -> String {
     format!("{nothing}; {} {verb} resource.k8s.io{hint}", parts.join(" and "))
 }
 
-/// The part of the summary about ignored files, such as `; not read: 2 ignored, 1 excluded`.
-fn not_read(paths: &NotRead) -> String {
+/// Returns the part of the summary about ignored files, such as `; not read: 2 ignored, 1 excluded`.
+fn not_read_part(paths: &NotRead) -> String {
     let parts = counts_above_zero(&[
         (paths.ignored, "ignored"),
         (paths.excluded, "excluded"),
@@ -391,14 +393,14 @@ fn not_read(paths: &NotRead) -> String {
     if parts.is_empty() { String::new() } else { format!("; not read: {parts}") }
 }
 
-/// `2 ignored, 1 excluded`
+/// Joins the counts that are not zero: `2 ignored, 1 excluded`.
 fn counts_above_zero(counts: &[(usize, &str)]) -> String {
     let shown = counts.iter().filter(|(count, _)| *count > 0);
     shown.map(|(count, word)| format!("{count} {word}")).collect::<Vec<_>>().join(", ")
 }
 
 /// Returns the line about fixes: `Fixed 2 findings in 1 file.`, and how many others could be fixed.
-fn fixes(summary: &Summary) -> String {
+fn fixes_line(summary: &Summary) -> String {
     let mut out = String::new();
     if summary.fixed > 0 {
         let (findings, files) = (counted(summary.fixed, "finding"), counted(summary.fixed_files, "file"));

@@ -13,16 +13,17 @@ use tollgate_engine::policy::PolicySet;
 use tollgate_engine::rules::{Level, Origin};
 use tollgate_formats::gotime::{self, Timestamp};
 
-/// The audit lists what ends within this time.
-const SOON_SECONDS: i64 = 7 * 24 * 3600;
+/// Allow entries that expire within this time are listed.
+const WEEK_SECONDS: i64 = 7 * 24 * 3600;
 
-/// What ends soon, and what should have ended: the records for programs, and the rows of the tables.
+/// Allow entries that expire within a week, the running claims that need them, and forgotten DeviceTaintRules: as
+/// JSON records and as rows of tables.
 #[derive(Debug, Default)]
 pub(super) struct Deadlines {
     /// Allow entries that expire within a week.
     pub(super) expiring_entries: Vec<Json>,
     entry_rows: Vec<Vec<String>>,
-    /// Running claims that could not be created again.
+    /// Running claims that policies would deny, were they created again after an entry has expired.
     pub(super) failing_claims: Vec<Json>,
     claim_rows: Vec<Vec<String>>,
     /// DeviceTaintRules that are expired or have no owner.
@@ -31,24 +32,27 @@ pub(super) struct Deadlines {
 }
 
 /// Returns the times within a week at which allow entries expire, in order and each once.
-pub(super) fn ends_soon(policies: &PolicySet, now: &str) -> Vec<String> {
+pub(super) fn expirations_within_week(policies: &PolicySet, now: &str) -> Vec<String> {
     let Ok(now) = gotime::parse(now) else { return Vec::new() };
     let times = policies.expiring_entries().into_iter().map(|entry| entry.expires);
-    let mut times: Vec<String> = times.filter(|time| is_soon(*time, now)).map(gotime::rfc3339).collect();
+    let mut times: Vec<String> =
+        times.filter(|time| is_within_week(*time, now)).map(gotime::rfc3339).collect();
     times.dedup();
     times
 }
 
 /// True if the time is within a week from now, and not past.
-fn is_soon(time: Timestamp, now: Timestamp) -> bool {
-    time > now && time.seconds.saturating_sub(now.seconds) <= SOON_SECONDS
+fn is_within_week(time: Timestamp, now: Timestamp) -> bool {
+    time > now && time.seconds.saturating_sub(now.seconds) <= WEEK_SECONDS
 }
 
 impl Deadlines {
-    /// Adds the entries that expire soon.
-    pub(super) fn add_entries(&mut self, policies: &PolicySet, now: &str) {
+    /// Adds the allow entries that expire within a week.
+    pub(super) fn add_expiring_entries(&mut self, policies: &PolicySet, now: &str) {
         let Ok(now) = gotime::parse(now) else { return };
-        for entry in policies.expiring_entries().into_iter().filter(|entry| is_soon(entry.expires, now)) {
+        for entry in
+            policies.expiring_entries().into_iter().filter(|entry| is_within_week(entry.expires, now))
+        {
             let (expires, has_reason) = (gotime::rfc3339(entry.expires), entry.reason.is_some());
             self.expiring_entries.push(record! {
                 "policy": entry.policy,
@@ -68,13 +72,13 @@ impl Deadlines {
     pub(super) fn add_claim(&mut self, run: &AuditRun<'_>, object: Value<'_>, labels: Labels<'_>) {
         let is_running =
             object.get("kind").str() == "ResourceClaim" && object.get("status").get("allocation").exists();
-        let Some(last) = run.ends_soon.last().filter(|_| is_running) else { return };
+        let Some(last) = run.expirations_within_week.last().filter(|_| is_running) else { return };
         let denial_at = |now: &str| denying_policy(run, object, labels, now);
         // Most claims do not depend on an entry that expires.
         if denial_at(last).is_none() || denial_at(&run.now).is_some() {
             return;
         }
-        let first = run.ends_soon.iter().find_map(|time| Some((time, denial_at(time)?)));
+        let first = run.expirations_within_week.iter().find_map(|time| Some((time, denial_at(time)?)));
         if let Some((from, policy)) = first {
             let text = |name: &str| object.get("metadata").get(name).str();
             let (namespace, name) = (text("namespace"), text("name"));
@@ -84,8 +88,8 @@ impl Deadlines {
         }
     }
 
-    /// Adds the rules that are expired or have no owner.
-    pub(super) fn add_rules(&mut self, snapshot: &Snapshot, now: &str) {
+    /// Adds the DeviceTaintRules of the cluster that are expired or have no owner.
+    pub(super) fn add_forgotten_rules(&mut self, snapshot: &Snapshot, now: &str) {
         let Ok(now) = gotime::parse(now) else { return };
         for rule in snapshot.forgotten_rules(now) {
             let expired = rule.expired_at.map(gotime::rfc3339);
@@ -106,16 +110,16 @@ impl Deadlines {
     /// Returns a table for each kind of deadline; empty if there are none.
     pub(super) fn tables(&self) -> String {
         [
-            section(&["EXPIRES", "ALLOW ENTRY", "TOLERATIONS"], &self.entry_rows),
-            section(&["FAILS FROM", "RUNNING CLAIM", "POLICY"], &self.claim_rows),
-            section(&["DEVICETAINTRULE", "EXPIRED", "OWNER", "DEVICES", "IDLE"], &self.rule_rows),
+            table_section(&["EXPIRES", "ALLOW ENTRY", "TOLERATIONS"], &self.entry_rows),
+            table_section(&["FAILS FROM", "RUNNING CLAIM", "POLICY"], &self.claim_rows),
+            table_section(&["DEVICETAINTRULE", "EXPIRED", "OWNER", "DEVICES", "IDLE"], &self.rule_rows),
         ]
         .concat()
     }
 }
 
-/// A table after an empty line; empty if it has no rows.
-fn section(header: &[&str], rows: &[Vec<String>]) -> String {
+/// Returns an empty line and a table; an empty text if there are no rows.
+fn table_section(header: &[&str], rows: &[Vec<String>]) -> String {
     if rows.is_empty() { String::new() } else { format!("\n{}", table::aligned(header, rows)) }
 }
 

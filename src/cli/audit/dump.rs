@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use super::AuditRun;
 use super::exports;
-use super::judge::judge_and_report;
+use super::judge::check_and_report;
 use super::reporter::AuditReporter;
 use crate::cli::console::Console;
 use crate::cli::outcome::Failure;
-use crate::cli::state::{self, Inventory, KUBECTL, RecordedServer};
+use crate::cli::state::{self, Inventory, KUBECTL_DUMP, RecordedServer};
 use crate::report::DocumentResult;
 use tollgate_api::profile::{LiveServer, Profile};
 use tollgate_document::field::Path;
@@ -17,7 +17,7 @@ use tollgate_engine::engine::{Identity, NamespaceLookup as _, Namespaces, identi
 use tollgate_engine::impact::{DeviceDetails, Snapshot};
 use tollgate_forecast::ObjectKind;
 
-/// What the headers of the files say about their cluster: release and API server.
+/// Reads release and API server of the dumped cluster from the comments at the beginning of the files.
 pub(in crate::cli) fn read_headers(texts: &[(String, String)]) -> Inventory {
     let mut inventory = Inventory::default();
     for (_, text) in texts {
@@ -41,10 +41,10 @@ pub(super) fn audit(
         }
         reporter.incomplete.extend(omissions);
         let snapshot = Arc::new(snapshot);
-        reporter.deadlines.add_rules(&snapshot, &run.now);
+        reporter.deadlines.add_forgotten_rules(&snapshot, &run.now);
         run.engine = run.engine.with_snapshot(snapshot);
     } else if run.namespace.is_none() && texts.iter().any(|(_, text)| text.contains("DeviceTaintRule")) {
-        reporter.deadlines.add_rules(&read_devices(texts), &run.now);
+        reporter.deadlines.add_forgotten_rules(&read_devices(texts), &run.now);
     }
     let namespaces = read_namespaces(texts);
     let (mut judged, mut included, mut unreadable) = (0, 0, 0);
@@ -85,7 +85,7 @@ pub(super) fn audit(
                     continue;
                 }
                 let object = item.value();
-                exports::compare(kind, object, &run.engine.policies, reporter);
+                exports::add_if_outdated(kind, object, &run.engine.policies, reporter);
                 let fault = match identify(object) {
                     // A kind that Tollgate does not check: it is there for impact, or for no reason.
                     Identity::Foreign => continue,
@@ -104,7 +104,7 @@ pub(super) fn audit(
                 judged += 1;
                 let namespace = object.get("metadata").get("namespace").str();
                 included += usize::from(run.includes(namespace));
-                judge_and_report(&run, &item, namespaces.labels(namespace), reporter, console);
+                check_and_report(&run, &item, namespaces.labels(namespace), reporter, console);
             }
         }
     }
@@ -118,15 +118,15 @@ pub(super) fn audit(
         let names: Vec<&str> = texts.iter().map(|(name, _)| name.as_str()).collect();
         let names = names.join(", ");
         let message = format!(
-            "{names}: contains no objects to check; create a dump with `tollgate snapshot` or `{KUBECTL}`"
+            "{names}: contains no objects to check; create a dump with `tollgate snapshot` or `{KUBECTL_DUMP}`"
         );
         return Err(Failure::Input(message));
     }
     Ok(())
 }
 
-/// True for the nodes and workloads of a snapshot, which has only those of their fields that forecasts read. The audit of
-/// a cluster does not list them, and the audit of its snapshot gives the same report.
+/// True for kinds that a snapshot contains only for forecasts, such as nodes, and with some of their fields. They
+/// are not audited, because an audit of the cluster does not list them either.
 fn is_read_only_by_forecasts(api_version: &str, kind: &str) -> bool {
     use ObjectKind as Kind;
     ObjectKind::of(api_version, kind).is_some_and(|kind| {
@@ -153,8 +153,8 @@ pub(super) fn cluster_profile(inventory: &Inventory) -> Option<&'static Profile>
     profile.on_server(server.map_or(&unknown, |server| &server.live), None).ok()
 }
 
-/// The rules of the dump and the devices that they select, as far as they can be read: what cannot is reported where it
-/// is checked.
+/// Reads slices, claims and taint rules of a dump. Ignores unreadable ones, because the audit reports them
+/// itself.
 fn read_devices(texts: &[(String, String)]) -> Snapshot {
     let mut snapshot = Snapshot::new();
     for document in texts.iter().flat_map(|(_, text)| documents(text).with_max_size(usize::MAX)).flatten() {
@@ -168,7 +168,7 @@ fn read_devices(texts: &[(String, String)]) -> Snapshot {
     snapshot
 }
 
-/// The Namespace objects of the dump; `None` if it has none, because then nothing is known of labels.
+/// Reads the Namespace objects of a dump; `None` if it has none, because labels of namespaces are unknown then.
 pub(in crate::cli) fn read_namespaces(texts: &[(String, String)]) -> Option<Namespaces> {
     let mut namespaces = Namespaces::new(true);
     for (_, text) in texts.iter().filter(|(_, text)| text.contains("Namespace")) {

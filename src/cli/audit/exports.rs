@@ -5,9 +5,14 @@ use crate::cli::policy::EXPORT_DIGEST;
 use tollgate_document::doc::Value;
 use tollgate_engine::policy::PolicySet;
 
-/// Records the object if it is a ValidatingAdmissionPolicy that was exported from other policies than the loaded ones.
-/// Without policies there is nothing to compare.
-pub(super) fn compare(kind: &str, object: Value<'_>, policies: &PolicySet, reporter: &mut AuditReporter) {
+/// Adds the object to the outdated exports of the report if `tollgate policy export` made it from other policies
+/// than the loaded ones. Does nothing if no policies are loaded.
+pub(super) fn add_if_outdated(
+    kind: &str,
+    object: Value<'_>,
+    policies: &PolicySet,
+    reporter: &mut AuditReporter,
+) {
     let metadata = object.get("metadata");
     let digest = metadata.get("annotations").get(EXPORT_DIGEST).str();
     let is_exported = kind == "ValidatingAdmissionPolicy" && !digest.is_empty();

@@ -15,7 +15,7 @@ use tollgate_document::source::{Lines, documents};
 use tollgate_engine::engine::{Attributes, Labels, Verdict};
 
 /// Checks a stored object and adds the result to the report, unless its namespace is not audited.
-pub(super) fn judge_and_report(
+pub(super) fn check_and_report(
     run: &AuditRun<'_>,
     item: &ListedObject<'_>,
     labels: Labels<'_>,
@@ -33,6 +33,8 @@ pub(super) fn judge_and_report(
     let mut allowed = 0;
     if let Verdict::Checked(found) = &mut verdict {
         // Only controllers and drivers write a status.
+        let is_in_status =
+            |at: &FieldPath| matches!(at.user_steps().next(), Some(Name::Field(name)) if &**name == "status");
         found.retain(|diagnostic| !is_in_status(&diagnostic.finding.at));
         let before = found.len();
         found.retain_mut(|diagnostic| run.levels.apply(diagnostic));
@@ -92,11 +94,6 @@ pub(super) fn judge_and_report(
     );
 }
 
-/// True if the field is in `status`.
-fn is_in_status(at: &FieldPath) -> bool {
-    matches!(at.user_steps().next(), Some(Name::Field(name)) if &**name == "status")
-}
-
 /// Returns resource, namespace and name of an object as kubectl accepts them: `resourceclaims/ml/train`.
 fn object_name(api_version: &str, kind: &str, namespace: &str, name: &str) -> String {
     let group = api_version.split_once('/').map_or("", |(group, _)| group);
@@ -105,7 +102,7 @@ fn object_name(api_version: &str, kind: &str, namespace: &str, name: &str) -> St
     if namespace.is_empty() { format!("{resource}/{name}") } else { format!("{resource}/{namespace}/{name}") }
 }
 
-/// The object as it is shown: apiVersion and kind first, and without `managedFields`.
+/// Returns the object as the report shows it: apiVersion and kind first, and no `managedFields`.
 fn without_managed_fields(object: Value<'_>) -> Doc<'_> {
     let mut out = Builder::with_capacity(object.doc().source(), object.doc().syntax(), object.size());
     out.open(ValueKind::Object, object.span());

@@ -7,11 +7,11 @@ use std::sync::Arc;
 
 use super::AuditRun;
 use super::exports;
-use super::judge::judge_and_report;
+use super::judge::check_and_report;
 use super::reporter::AuditReporter;
 use crate::cli::console::Console;
-use crate::cli::live::{AskedServer, LiveObjects, LiveState, MissingObjects};
-use crate::cli::snapshot::KINDS;
+use crate::cli::live::{ConnectedServer, LiveObjects, LiveState, MissingObjects};
+use crate::cli::snapshot::SNAPSHOT_KINDS;
 use crate::cluster::{
     ADMISSION_POLICIES, BUDGETS, CLAIMS, ListedKind, NAMESPACES, RULES, ReadLimits, SLICES,
 };
@@ -22,15 +22,16 @@ use tollgate_document::source::list;
 use tollgate_engine::engine::{NamespaceLookup as _, Namespaces};
 use tollgate_engine::impact::SnapshotKind;
 
-/// Keys and values of all namespaces that are kept: 50,000 namespaces with ten labels each.
+/// Maximum number of keys and values kept of all Namespace objects: enough for 50,000 namespaces with ten labels
+/// each.
 const MAX_NAMESPACE_NODES: usize = 1_500_000;
 
-/// The kinds that tell which devices rules keep idle.
+/// Kinds that are needed to count the devices that forgotten taint rules keep idle.
 const DEVICE_KINDS: [ListedKind; 3] = [SLICES, CLAIMS, RULES];
 
 /// Lists the objects of a cluster, checks them and reports them.
 pub(super) fn audit(
-    asked: &AskedServer,
+    asked: &ConnectedServer,
     mut run: AuditRun<'_>,
     reporter: &mut AuditReporter,
     console: &mut Console,
@@ -41,13 +42,13 @@ pub(super) fn audit(
         run.engine = run.engine.for_stored_objects(Some(current));
     }
     let mut objects = LiveObjects::new(asked, run.namespace);
-    read_exports(asked, &run, reporter, console);
+    report_outdated_exports(asked, &run, reporter, console);
     let mut unchecked = None;
     let namespaces = read_namespaces(asked, &run, &mut objects, &mut unchecked, console);
     // Without a namespace, rules are listed, and with them the devices that they keep idle.
     let needs_state = run.needs_state();
     let mut state = (needs_state || run.namespace.is_none()).then(LiveState::new);
-    for kind in &KINDS {
+    for kind in &SNAPSHOT_KINDS {
         if *kind == NAMESPACES || !is_listed(kind, &run) {
             continue;
         }
@@ -66,24 +67,24 @@ pub(super) fn audit(
             } else if *kind != BUDGETS {
                 let item = list::with_type(object, api_version, kind.kind);
                 let namespace = object.get("metadata").get("namespace").str();
-                judge_and_report(&run, &item, namespaces.labels(namespace), reporter, console);
+                check_and_report(&run, &item, namespaces.labels(namespace), reporter, console);
             }
         });
         if let Some(api_version) = listed {
-            note_version(kind, &api_version, &run, console);
+            note_unserved_version(kind, &api_version, &run, console);
             reporter.listed.push((kind.resource, api_version, count));
         }
         if *kind == RULES {
-            run = add_state(run, state.take(), &mut objects, reporter, console);
+            run = report_rules_and_set_state(run, state.take(), &mut objects, reporter, console);
             for (api_version, json) in &rules {
                 // Serialized above, so it parses.
                 let Ok(rule) = doc::parse(json) else { continue };
                 let item = list::with_type(rule.root(), api_version, kind.kind);
-                judge_and_report(&run, &item, namespaces.labels(""), reporter, console);
+                check_and_report(&run, &item, namespaces.labels(""), reporter, console);
             }
         }
     }
-    add_state(run, state, &mut objects, reporter, console);
+    report_rules_and_set_state(run, state, &mut objects, reporter, console);
     // A namespace that nobody looked at is not a clean one.
     let is_empty = || reporter.listed.iter().all(|(_, _, count)| *count == 0);
     if let Some(why) = unchecked.filter(|_| is_empty()) {
@@ -93,9 +94,9 @@ pub(super) fn audit(
     reporter.incomplete.append(&mut objects.omissions.failures);
 }
 
-/// Lists the forgotten rules of the cluster, and gives the engine the state if a rule or policy needs it. What is missing
-/// from the state matters only then.
-fn add_state<'a>(
+/// Reports forgotten taint rules, and passes the cluster state to the engine if a rule or policy needs it.
+/// Objects missing from the state are reported only in that case.
+fn report_rules_and_set_state<'a>(
     mut run: AuditRun<'a>,
     state: Option<LiveState>,
     objects: &mut LiveObjects<'_>,
@@ -104,18 +105,18 @@ fn add_state<'a>(
 ) -> AuditRun<'a> {
     let Some(state) = state else { return run };
     let needs_state = run.needs_state();
-    let snapshot =
-        if needs_state { state.finish(&mut objects.omissions, console) } else { state.into_snapshot() };
-    reporter.deadlines.add_rules(&snapshot, &run.now);
+    let snapshot = if needs_state { state.finish(&mut objects.omissions, console) } else { state.snapshot };
+    reporter.deadlines.add_forgotten_rules(&snapshot, &run.now);
     if needs_state {
         run.engine = run.engine.with_snapshot(Arc::new(snapshot));
     }
     run
 }
 
-/// Compares the exported policies in the cluster with the loaded ones. Without the right to list them, that is a note.
-fn read_exports(
-    asked: &AskedServer,
+/// Reports policies in the cluster that were exported from other policies than the loaded ones. Prints a note if
+/// they cannot be listed.
+fn report_outdated_exports(
+    asked: &ConnectedServer,
     run: &AuditRun<'_>,
     reporter: &mut AuditReporter,
     console: &mut Console,
@@ -126,7 +127,7 @@ fn read_exports(
     // What is missing here says nothing about the audited objects.
     let mut objects = LiveObjects::new(asked, None);
     let mut compare = |_: &str, object: Value<'_>, _: &mut Console| {
-        exports::compare(ADMISSION_POLICIES.kind, object, &run.engine.policies, reporter);
+        exports::add_if_outdated(ADMISSION_POLICIES.kind, object, &run.engine.policies, reporter);
     };
     // Why they cannot be listed was printed.
     _ = objects.read_if_allowed(&ADMISSION_POLICIES, ReadLimits::WHOLE, console, &mut compare);
@@ -141,7 +142,7 @@ fn is_listed(kind: &ListedKind, run: &AuditRun<'_>) -> bool {
 /// Reads the labels of namespaces; `None` if that fails, and then rules that need labels are not checked. Sets
 /// `unchecked` if the one namespace that is audited may not exist.
 fn read_namespaces(
-    asked: &AskedServer,
+    asked: &ConnectedServer,
     run: &AuditRun<'_>,
     objects: &mut LiveObjects<'_>,
     unchecked: &mut Option<String>,
@@ -184,9 +185,9 @@ fn read_namespaces(
     listed.map(|_| namespaces)
 }
 
-/// Notes that a release does not serve the version in which objects were listed. They are checked in that version
-/// anyway.
-fn note_version(kind: &ListedKind, api_version: &str, run: &AuditRun<'_>, console: &mut Console) {
+/// Prints a note for each checked release that does not serve the version in which the objects were listed. They
+/// are checked in that version anyway.
+fn note_unserved_version(kind: &ListedKind, api_version: &str, run: &AuditRun<'_>, console: &mut Console) {
     let version = api_version.rsplit('/').next().unwrap_or_default();
     let Some((kind, version)) = ApiKind::of(kind.group, kind.kind).zip(Version::parse(version)) else {
         return;

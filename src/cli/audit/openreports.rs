@@ -17,23 +17,23 @@ use tollgate_formats::gofmt;
 use tollgate_formats::gotime;
 use tollgate_formats::sanitize;
 
-/// Bytes of the results of a report: the annotations of an object have at most 262,144 bytes in all.
-const MAX_BYTES: usize = 200_000;
+/// Maximum bytes of the results of one report. `kubectl apply` copies the report to an annotation, and all
+/// annotations of an object have at most 262,144 bytes.
+const MAX_RESULTS_BYTES: usize = 200_000;
 /// Maximum number of characters of a message in a report.
 const MAX_MESSAGE_CHARS: usize = 1000;
 
 const API_VERSION: &str = "openreports.io/v1alpha1";
 const SOURCE: &str = "tollgate";
 const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
-/// The audit that a report is of. Reports of earlier ones are found by it: fewer findings need fewer reports, and
-/// `kubectl apply` deletes none.
+/// Label with the time of the audit. It selects reports of earlier audits, which `kubectl apply` does not delete.
 const AUDIT_TIME: &str = "tollgate.dev/audit-time";
 
-/// The reports while they are collected, by namespace; the empty one is the cluster's.
+/// Collects the results of an audit by namespace; results of cluster-scoped objects have the empty namespace.
 #[derive(Debug)]
 pub(super) struct OpenReports {
     timestamp: Timestamp,
-    /// The namespace that is audited, the empty one for all.
+    /// The only namespace that is audited; empty if all are.
     audited: String,
     namespaces: BTreeMap<String, NamespaceReport>,
 }
@@ -94,14 +94,14 @@ struct ObjectReference {
 struct ReportObject<'a> {
     api_version: &'static str,
     kind: &'static str,
-    metadata: Metadata<'a>,
+    metadata: ReportMetadata<'a>,
     source: &'static str,
     summary: ReportSummary,
     results: Vec<&'a ReportResult>,
 }
 
 #[derive(Serialize)]
-struct Metadata<'a> {
+struct ReportMetadata<'a> {
     name: String,
     #[serde(skip_serializing_if = "str::is_empty")]
     namespace: &'a str,
@@ -110,14 +110,14 @@ struct Metadata<'a> {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct List<'a> {
+struct ReportList<'a> {
     api_version: &'static str,
     kind: &'static str,
     items: Vec<ReportObject<'a>>,
 }
 
 impl OpenReports {
-    /// No reports yet; `now` is the time of the audit, `namespace` the only one that is audited.
+    /// Starts without results; `now` is the time of the audit, `namespace` the only one that is audited, if any.
     pub(super) fn new(now: &str, namespace: Option<&str>) -> OpenReports {
         let seconds = gotime::parse(now).map(|time| time.seconds).unwrap_or_default();
         OpenReports {
@@ -127,7 +127,7 @@ impl OpenReports {
         }
     }
 
-    /// Adds something that could not be read.
+    /// Adds a result `error` for something that could not be read.
     pub(super) fn add_error(&mut self, rule: &'static str, message: &str) {
         let result = ReportResult {
             source: SOURCE,
@@ -196,7 +196,7 @@ impl OpenReports {
         }
     }
 
-    /// The command that deletes the reports from earlier audits.
+    /// Returns the kubectl command that deletes the reports of earlier audits.
     pub(super) fn prune_command(&self, kubectl: &str) -> String {
         let what = match self.audited.as_str() {
             "" => "reports.openreports.io,clusterreports.openreports.io -A".to_owned(),
@@ -206,8 +206,8 @@ impl OpenReports {
         format!("{kubectl} delete {what} -l '{owner},{AUDIT_TIME}!={time}'")
     }
 
-    /// All reports as one JSON list, for `kubectl apply -f -`.
-    pub(super) fn list(&self) -> String {
+    /// Returns all reports as one JSON List, for `kubectl apply -f -`.
+    pub(super) fn to_list_json(&self) -> String {
         let mut items = Vec::new();
         for (namespace, report) in &self.namespaces {
             let kind = if namespace.is_empty() { "ClusterReport" } else { "Report" };
@@ -224,7 +224,7 @@ impl OpenReports {
                 items.push(ReportObject {
                     api_version: API_VERSION,
                     kind,
-                    metadata: Metadata {
+                    metadata: ReportMetadata {
                         name: format!("tollgate-audit{number}"),
                         namespace,
                         labels: BTreeMap::from([
@@ -238,18 +238,18 @@ impl OpenReports {
                 });
             }
         }
-        let list = List { api_version: "v1", kind: "List", items };
+        let list = ReportList { api_version: "v1", kind: "List", items };
         let text = serde_json::to_string_pretty(&list).unwrap_or_default();
         format!("{}\n", sanitize::json(&text))
     }
 }
 
-/// Splits results so that each report stays below [`MAX_BYTES`]. Without results there is one empty report.
+/// Splits results so that each report stays below [`MAX_RESULTS_BYTES`]. Without results there is one empty report.
 fn split_into_reports(results: &[ReportResult]) -> Vec<Vec<&ReportResult>> {
     let (mut parts, mut part, mut bytes) = (Vec::new(), Vec::new(), 0);
     for result in results {
         let size = size_in_annotation(result);
-        if bytes + size > MAX_BYTES && !part.is_empty() {
+        if bytes + size > MAX_RESULTS_BYTES && !part.is_empty() {
             parts.push(std::mem::take(&mut part));
             bytes = 0;
         }

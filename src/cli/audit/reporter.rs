@@ -17,9 +17,9 @@ use crate::report::{DocumentResult, Format, Piece, Report, Statistics, Summary};
 #[derive(Debug)]
 pub(super) struct AuditReporter {
     report: Report,
-    /// Collected, if that is the format.
+    /// The results, for `-o openreports`.
     open_reports: Option<OpenReports>,
-    /// The JSON that a page draws and the time that the page is about, if that is the format.
+    /// For `-o html`: the JSON report so far, which the page shows, and the time of the audit.
     drawn: Option<(String, String)>,
     /// Where the objects come from.
     pub(super) source: StateSource,
@@ -30,9 +30,9 @@ pub(super) struct AuditReporter {
     failure: Option<Failure>,
     /// `kubectl` with the flags that make it use the same cluster.
     pub(super) kubectl: String,
-    /// The cluster, if it is not a dump.
+    /// Address and release of the cluster; `None` for a dump.
     pub(super) cluster: Option<String>,
-    /// What should have been read and was not.
+    /// Messages about objects that could not be listed or read.
     pub(super) incomplete: Vec<String>,
     pub(super) not_served: Vec<String>,
     pub(super) deadlines: Deadlines,
@@ -43,7 +43,7 @@ pub(super) struct AuditReporter {
 }
 
 impl AuditReporter {
-    /// Starts a report in a format of `validate` or as OpenReports, and writes its header.
+    /// Starts the report in the format `output`, and writes its header to the console if the format has one.
     pub(super) fn begin(
         output: &str,
         statistics: bool,
@@ -66,7 +66,7 @@ impl AuditReporter {
             console.write_all(report.begin().as_bytes())?;
         }
         let mut deadlines = Deadlines::default();
-        deadlines.add_entries(&run.engine.policies, &run.now);
+        deadlines.add_expiring_entries(&run.engine.policies, &run.now);
         Ok(AuditReporter {
             report,
             deadlines,
@@ -121,7 +121,7 @@ impl AuditReporter {
             self.incomplete.iter().for_each(|what| reports.add_error("incomplete", what));
         }
         let text = match (&self.open_reports, self.report.format) {
-            (Some(reports), _) => reports.list(),
+            (Some(reports), _) => reports.to_list_json(),
             (None, Format::Text | Format::Concise | Format::Github)
                 if self.report.quiet && !self.report.statistics =>
             {
@@ -130,13 +130,13 @@ impl AuditReporter {
             (None, Format::Text) if !self.report.statistics => {
                 format!("{}{}{}", self.summary_line(), self.totals.tables(), self.deadlines.tables())
             }
-            (None, Format::Json) => self.with_record()?,
+            (None, Format::Json) => self.end_with_audit_member()?,
             (None, _) => self.report.end(&self.summary, &self.statistics),
         };
         match self.drawn.take() {
             Some((json, at)) => {
                 let page = self.source.page(&self.incomplete);
-                picture::write(tollgate_picture::pages::audit(&(json + &text), &at, &page), console)?;
+                picture::write_page(tollgate_picture::pages::audit(&(json + &text), &at, &page), console)?;
             }
             None => console.write_all(text.as_bytes())?,
         }
@@ -170,8 +170,9 @@ impl AuditReporter {
         Report { profiles: Vec::new(), ..self.report.clone() }.summary(&self.summary)
     }
 
-    /// The end of the JSON report, with what an audit has besides `validate` added as a member.
-    fn with_record(&self) -> Result<String, Failure> {
+    /// Returns the end of the JSON report with the member `audit`, which only this command adds to the JSON of
+    /// `validate`.
+    fn end_with_audit_member(&self) -> Result<String, Failure> {
         let listed = self.listed.iter().map(|(resource, api_version, objects)| {
             record! { "resource": resource, "apiVersion": api_version, "objects": objects }
         });

@@ -8,17 +8,17 @@ use crate::cli::table;
 use crate::report::DocumentResult;
 use tollgate_engine::rules::Level;
 
-/// Numbers of findings, and of objects that have them.
+/// Number of findings by level, and of objects with at least one finding, for one rule or namespace.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug, Serialize)]
-pub(super) struct Count {
+pub(super) struct FindingCounts {
     pub(super) denied: usize,
     pub(super) warned: usize,
     pub(super) audited: usize,
-    /// Objects with such a finding.
+    /// Objects with at least one finding.
     pub(super) objects: usize,
 }
 
-impl Count {
+impl FindingCounts {
     fn add(&mut self, level: Level) {
         match level {
             Level::Deny => self.denied += 1,
@@ -31,8 +31,8 @@ impl Count {
 /// Counts by rule and by namespace; objects without a namespace are under the empty name.
 #[derive(Clone, Default, Debug)]
 pub(super) struct Totals {
-    pub(super) by_rule: BTreeMap<&'static str, Count>,
-    pub(super) by_namespace: BTreeMap<String, Count>,
+    pub(super) by_rule: BTreeMap<&'static str, FindingCounts>,
+    pub(super) by_namespace: BTreeMap<String, FindingCounts>,
 }
 
 impl Totals {
@@ -63,21 +63,23 @@ impl Totals {
                 if audited { &["DENIED", "WARNED", "AUDITED"] } else { &["DENIED", "WARNED"] };
             [&[what][..], levels, &["OBJECTS"][..]].concat()
         };
-        let by_rule = rows(self.by_rule.iter().map(|(rule, count)| ((*rule).to_owned(), *count)), audited);
+        let by_rule =
+            count_rows(self.by_rule.iter().map(|(rule, count)| ((*rule).to_owned(), *count)), audited);
         let name = |name: &String| if name.is_empty() { "(cluster)".to_owned() } else { name.clone() };
         let by_namespace = self.by_namespace.iter().map(|(namespace, count)| (name(namespace), *count));
-        let by_namespace = rows(by_namespace, audited);
+        let by_namespace = count_rows(by_namespace, audited);
         let rules = table::aligned(&header("RULE"), &by_rule);
         let namespaces = table::aligned(&header("NAMESPACE"), &by_namespace);
         format!("\n{rules}\n{namespaces}")
     }
 }
 
-/// The rows of a table, the largest numbers first; `audited` adds the column of audit findings.
-fn rows(counts: impl Iterator<Item = (String, Count)>, audited: bool) -> Vec<Vec<String>> {
-    let mut counts: Vec<(String, Count)> = counts.collect();
+/// Returns the rows of a table, sorted by the numbers of findings, highest first; `audited` adds the column of
+/// audit findings.
+fn count_rows(counts: impl Iterator<Item = (String, FindingCounts)>, audited: bool) -> Vec<Vec<String>> {
+    let mut counts: Vec<(String, FindingCounts)> = counts.collect();
     counts.sort_by_key(|(_, count)| std::cmp::Reverse((count.denied, count.warned, count.audited)));
-    let row = |(name, count): (String, Count)| {
+    let row = |(name, count): (String, FindingCounts)| {
         let mut row = vec![name, count.denied.to_string(), count.warned.to_string()];
         if audited {
             row.push(count.audited.to_string());

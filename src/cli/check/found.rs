@@ -24,7 +24,7 @@ use tollgate_engine::rules::{Level, Origin, Rule, RuleSet};
 /// The purpose of a file in its repository, derived from its path, such as a kustomization patch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in super::super) enum FileRole {
-    /// Nothing is known of it.
+    /// Neither part of a Helm chart nor named by a kustomization.
     Plain,
     /// In the folder of a Helm chart: `Chart.yaml`, values.
     ChartFile,
@@ -64,8 +64,8 @@ pub(super) fn reason_to_skip(document: &Document<'_>, text: &str, role: FileRole
     }
 }
 
-/// True if an API server would create one of the objects as it is. Such an object is checked even in a chart or where a
-/// kustomization names it as a patch.
+/// True if an API server would create at least one of the objects as written. Such an object is checked even in a
+/// chart or if a kustomization names it as a patch.
 fn is_complete(root: Value<'_>) -> bool {
     static API_SERVER: LazyLock<Engine> = LazyLock::new(|| {
         let is_its_own =
@@ -97,8 +97,9 @@ fn is_misspelt(root: Value<'_>, wanted: &str) -> bool {
         && root.members().any(|(key, _)| is_near(key.text()))
 }
 
-/// Words, in lower case, of which a text has one if Tollgate checks anything in it: API groups, and uses of claims.
-const CHECKED: [&str; 5] =
+/// A text that contains an object that Tollgate checks contains at least one of these words, compared in lower
+/// case.
+const WORDS_IN_CHECKED_TEXTS: [&str; 5] =
     ["resource.k8s.io", "resourceclaim", "resource-claim", "foundationdb", "tollgate.dev"];
 
 /// Returns why a document that cannot be parsed is skipped; `None` if it is reported as an error.
@@ -108,7 +109,7 @@ pub(super) fn reason_to_skip_unparsable(
     role: FileRole,
 ) -> Option<SkipReason> {
     let (start, part) = shape::part_around(text, fault.at);
-    let is_other = || !shape::may_contain_words(part, &CHECKED);
+    let is_other = || !shape::may_contain_words(part, &WORDS_IN_CHECKED_TEXTS);
     let is_template = if role == FileRole::ChartTemplate {
         shape::is_template(text)
     } else {
@@ -169,7 +170,7 @@ pub(super) fn keep_excerpt_findings(findings: &mut Vec<LocatedFinding>, document
 }
 
 /// Removes findings about values that are placeholders (`${NAME}`), but not those of policies. True if it removed any.
-pub(super) fn drop_placeholders(findings: &mut Vec<LocatedFinding>, text: &str) -> bool {
+pub(super) fn drop_findings_on_placeholders(findings: &mut Vec<LocatedFinding>, text: &str) -> bool {
     let before = findings.len();
     findings.retain(|finding| {
         let source = text.get(finding.location.bytes.clone()).unwrap_or_default();

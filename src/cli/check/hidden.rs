@@ -15,8 +15,8 @@ use tollgate_formats::gofmt;
 /// The member of a request that was forgotten, so that its fields are one level too high.
 const FORGOTTEN_MEMBER: &str = "exactly";
 
-/// The errors that the API server would report next if the fields were inside of `exactly`, located where they are now.
-/// Empty if no finding is about a forgotten `exactly`.
+/// Returns the errors that the API server would report next if the fields were inside of `exactly`, located where
+/// they are now. Empty if no finding is about a forgotten `exactly`.
 pub(super) fn errors_inside_exactly(
     checker: &TextChecker<'_>,
     file: &str,

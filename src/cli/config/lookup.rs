@@ -17,17 +17,18 @@ use tollgate_formats::sanitize;
 /// The name of configuration files.
 pub(in super::super) const CONFIG_NAME: &str = ".tollgate.yaml";
 /// Largest configuration file in bytes.
-const MAX_CONFIG: u64 = 256 << 10;
+const MAX_CONFIG_BYTES: u64 = 256 << 10;
 /// Maximum number of errors of one configuration file that are printed.
-const MAX_FAULTS: usize = 20;
+const MAX_PRINTED_ERRORS: usize = 20;
 
-/// A configuration file, with the folder whose files it configures.
+/// A configuration file that was found or named, with the folder that its relative paths start from.
 #[derive(Debug)]
 pub(in super::super) struct FoundConfig {
     pub(in super::super) file: ConfigFile,
     /// Its folder: absolute, without links.
     folder: PathBuf,
-    /// Nothing outside of this folder is read; none for a trusted file.
+    /// Paths in the file must be inside of this folder, the top of the repository; `None` if the user named the
+    /// file with `--config`.
     pub(super) root: Option<PathBuf>,
     exclude: PathGlobs,
     /// The paths of its overrides, in order.
@@ -42,10 +43,11 @@ impl FoundConfig {
 
     /// The path of the baseline that the configuration names; `None` if it names none.
     pub(in super::super) fn baseline(&self) -> Result<Option<PathBuf>, Failure> {
-        self.file.baseline.as_ref().map(|setting| self.path(setting, "--baseline")).transpose()
+        self.file.baseline.as_ref().map(|setting| self.resolve_path(setting, "--baseline")).transpose()
     }
 
-    /// The overrides that hold for a file. For stdin, which is `None`, only those without paths hold.
+    /// Returns the overrides that apply to a file, by their paths. `None` is stdin, to which only overrides
+    /// without paths apply.
     pub(in super::super) fn overrides(&self, file: Option<&Path>) -> Vec<&Override> {
         let pairs = self.file.overrides.iter().zip(&self.override_paths);
         let holds = |(item, paths): &(&Override, &PathGlobs)| {
@@ -55,16 +57,17 @@ impl FoundConfig {
     }
 
     /// The failure for a wrong setting, with its position in the configuration file.
-    pub(super) fn fault<T>(&self, setting: &Setting<T>, message: &str) -> Failure {
-        fault(&self.file.name, setting, message)
+    pub(super) fn setting_error<T>(&self, setting: &Setting<T>, message: &str) -> Failure {
+        setting_error(&self.file.name, setting, message)
     }
 
-    /// The path that a setting names, relative to the configuration file. An error if it leads out of the repository.
-    pub(super) fn path(&self, setting: &Setting<String>, flag: &str) -> Result<PathBuf, Failure> {
+    /// Resolves the path in a setting, which is relative to the configuration file. Returns an error that
+    /// suggests `flag` if it leads out of the repository.
+    pub(super) fn resolve_path(&self, setting: &Setting<String>, flag: &str) -> Result<PathBuf, Failure> {
         let path = self.folder.join(&setting.value);
         if let Some(root) = &self.root {
             let outside = || {
-                self.fault(
+                self.setting_error(
                     setting,
                     &format!("the path is outside the repository; use {flag} on the command line instead"),
                 )
@@ -73,25 +76,26 @@ impl FoundConfig {
                 return Err(outside());
             }
             let real = std::fs::canonicalize(&path).map_err(|error| {
-                self.fault(setting, &format!("{}: {}", setting.value, files::io_reason(&error)))
+                self.setting_error(setting, &format!("{}: {}", setting.value, files::io_reason(&error)))
             })?;
             if !real.starts_with(root) {
                 return Err(outside());
             }
             // Opening a pipe would block, and a device has no end.
             if !real.is_file() && !real.is_dir() {
-                return Err(self.fault(setting, &format!("{}: not a regular file", setting.value)));
+                return Err(self.setting_error(setting, &format!("{}: not a regular file", setting.value)));
             }
         }
-        Ok(shown(&path))
+        Ok(path_for_messages(&path))
     }
 }
 
-/// Finds the configuration of files.
+/// Finds the configuration file of each input, and reads each configuration file once.
 #[derive(Debug, Default)]
 pub(in super::super) struct ConfigLookup {
     found: Vec<FoundConfig>,
-    /// By folder as it is and as it was asked for.
+    /// Index in `found` of the configuration for each folder that was searched, by its path as passed and without
+    /// links; `None` if it has no configuration.
     folders: HashMap<PathBuf, Option<usize>>,
     scope: LookupScope,
 }
@@ -99,15 +103,16 @@ pub(in super::super) struct ConfigLookup {
 /// Which configuration file applies to an input.
 #[derive(Clone, Copy, Default, Debug)]
 enum LookupScope {
-    /// The nearest one.
+    /// The nearest one in the folder of the input or a parent folder.
     #[default]
     Nearest,
-    /// This one holds for all files, or none does.
+    /// The same one for all inputs (`--config`), or none (`--no-config`).
     Fixed(Option<usize>),
 }
 
 impl ConfigLookup {
-    /// A lookup of the nearest file, or of `named` for everything (`--config`), or of none (`--no-config`).
+    /// Looks up the nearest file; with `--config` (`named`) or `--no-config`, the same one or none for all
+    /// inputs.
     pub(in super::super) fn new(named: Option<&Path>, no_config: bool) -> Result<ConfigLookup, Failure> {
         let mut lookup = ConfigLookup::default();
         match named {
@@ -118,22 +123,22 @@ impl ConfigLookup {
         Ok(lookup)
     }
 
-    /// The configuration with that number; `None` for `None`.
+    /// Returns the configuration with the index that a `find_for_…` function returned; `None` for `None`.
     pub(in super::super) fn get(&self, number: Option<usize>) -> Option<&FoundConfig> {
         self.found.get(number?)
     }
 
-    /// The number of the configuration that holds for an input; `None` if there is none. Stdin is in the working
-    /// folder.
-    pub(in super::super) fn of_input(&mut self, input: &Input) -> Result<Option<usize>, Failure> {
+    /// Returns the index of the configuration that applies to an input; `None` if there is none. The
+    /// configuration of stdin is that of the working directory.
+    pub(in super::super) fn find_for_input(&mut self, input: &Input) -> Result<Option<usize>, Failure> {
         match input {
-            Input::Stdin => self.of_folder(Path::new(".")),
-            Input::File(path) => self.of_folder(path.parent().unwrap_or(Path::new("."))),
+            Input::Stdin => self.find_for_folder(Path::new(".")),
+            Input::File(path) => self.find_for_folder(path.parent().unwrap_or(Path::new("."))),
         }
     }
 
-    /// The number of the configuration that holds in a folder; `None` if there is none.
-    pub(in super::super) fn of_folder(&mut self, folder: &Path) -> Result<Option<usize>, Failure> {
+    /// Returns the index of the configuration that applies to the files of a folder; `None` if there is none.
+    pub(in super::super) fn find_for_folder(&mut self, folder: &Path) -> Result<Option<usize>, Failure> {
         let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
         if let LookupScope::Fixed(number) = self.scope {
             return Ok(number);
@@ -165,7 +170,7 @@ impl ConfigLookup {
                 number = Some(self.load(&path, false)?);
                 break;
             }
-            if is_repository(above) {
+            if is_repository_root(above) {
                 break;
             }
         }
@@ -173,9 +178,10 @@ impl ConfigLookup {
         Ok(number)
     }
 
-    /// Reads a configuration file and returns its number.
+    /// Reads a configuration file and returns its index in `found`. One that is not trusted must be inside its
+    /// repository.
     fn load(&mut self, path: &Path, is_trusted: bool) -> Result<usize, Failure> {
-        let name = shown(path).display().to_string();
+        let name = path_for_messages(path).display().to_string();
         let name = sanitize::line(&name).into_owned();
         let refused = |message: &str| Failure::Input(format!("{name}: {message}"));
         let failed = |error: std::io::Error| refused(&files::io_reason(&error));
@@ -186,22 +192,23 @@ impl ConfigLookup {
         let real = std::fs::canonicalize(path).map_err(failed)?;
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let folder = std::fs::canonicalize(folder).map_err(failed)?;
-        let top = folder.ancestors().find(|above| is_repository(above)).unwrap_or(&folder);
+        let top = folder.ancestors().find(|above| is_repository_root(above)).unwrap_or(&folder);
         if !is_trusted && !real.starts_with(top) {
             return Err(refused("symbolic links to files outside the repository are not followed"));
         }
         let root = (!is_trusted).then(|| top.to_owned());
-        let text = files::read_text(path, MAX_CONFIG)?;
+        let text = files::read_text(path, MAX_CONFIG_BYTES)?;
         let file = ConfigFile::read(&name, &text).map_err(|faults| {
-            let mut shown: Vec<String> = faults.iter().take(MAX_FAULTS).map(ToString::to_string).collect();
-            if faults.len() > MAX_FAULTS {
-                shown.push(format!("{name}: {} more errors", faults.len() - MAX_FAULTS));
+            let mut shown: Vec<String> =
+                faults.iter().take(MAX_PRINTED_ERRORS).map(ToString::to_string).collect();
+            if faults.len() > MAX_PRINTED_ERRORS {
+                shown.push(format!("{name}: {} more errors", faults.len() - MAX_PRINTED_ERRORS));
             }
             Failure::Input(shown.join("\n"))
         })?;
         let globs = |list: &[Setting<String>]| {
             PathGlobs::new(&folder, list.iter().map(|glob| glob.value.as_str())).map_err(|(index, reason)| {
-                list.get(index).map_or_else(|| refused(&reason), |glob| fault(&name, glob, &reason))
+                list.get(index).map_or_else(|| refused(&reason), |glob| setting_error(&name, glob, &reason))
             })
         };
         let exclude = globs(file.exclude.as_ref().map(|all| all.value.as_slice()).unwrap_or_default())?;
@@ -213,12 +220,12 @@ impl ConfigLookup {
 }
 
 /// The failure for a wrong setting, with its position in the configuration file.
-fn fault<T>(name: &str, setting: &Setting<T>, message: &str) -> Failure {
+fn setting_error<T>(name: &str, setting: &Setting<T>, message: &str) -> Failure {
     Failure::Input(format!("{name}:{}:{}: {message}", setting.line, setting.column))
 }
 
-/// True for the top of a repository. `.git` is a file in linked worktrees and submodules.
-fn is_repository(folder: &Path) -> bool {
+/// True if the folder is the top of a git repository. `.git` is a file in linked worktrees and submodules.
+fn is_repository_root(folder: &Path) -> bool {
     folder.join(".git").exists()
 }
 
@@ -229,7 +236,7 @@ pub(in super::super) fn real_path(file: &Path) -> Option<PathBuf> {
 }
 
 /// Returns the path for messages: relative to the working directory if it is inside of it.
-fn shown(path: &Path) -> PathBuf {
+fn path_for_messages(path: &Path) -> PathBuf {
     let current = std::env::current_dir().and_then(std::fs::canonicalize).unwrap_or_default();
     match path.strip_prefix(&current) {
         Ok(below) if !below.as_os_str().is_empty() => below.to_owned(),

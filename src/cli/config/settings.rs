@@ -11,7 +11,7 @@ use super::super::namespaces;
 use super::super::outcome::Failure;
 use super::super::shared::{DefaultRules, EngineArgs, FailOn, FileDefaults, ProfileArg, parse_profile};
 use super::lookup::FoundConfig;
-use crate::config::{Acceptance, ConfigFile, Levels, Override, Setting, Strings};
+use crate::config::{Acceptance, ConfigFile, Levels, Override, Setting, StringSettings};
 use tollgate_api::profile::GateChoice;
 use tollgate_document::source::{InputError, Lines};
 use tollgate_engine::engine::{Engine, Namespaces};
@@ -20,7 +20,7 @@ use tollgate_engine::engine::{Engine, Namespaces};
 /// flag is set.
 #[derive(Debug)]
 pub(in super::super) struct Settings {
-    /// The flags, with what the file sets where there are none.
+    /// The flags; those not given have the values of the configuration file.
     pub(in super::super) flags: EngineArgs,
     /// Levels of the file.
     pub(in super::super) file_levels: Levels,
@@ -56,17 +56,17 @@ impl Settings {
         if fail_on.is_none() {
             settings.fails_on_warn = file.fails_on_warn.as_ref().is_some_and(|setting| setting.value);
         }
-        refuse_to_weaken(flags, settings.namespaces.is_some(), config)?;
+        refuse_to_weaken_policies(flags, settings.namespaces.is_some(), config)?;
         if settings.namespaces.is_none()
             && let Some(setting) = &file.namespaces
         {
-            settings.namespaces = Some(config.path(setting, "--namespaces")?);
+            settings.namespaces = Some(config.resolve_path(setting, "--namespaces")?);
         }
         let mut defaults = FileDefaults { root: config.root.clone(), ..FileDefaults::default() };
-        if flags.release.takes_profiles_from_file() {
+        if flags.release.has_no_profile_flags() {
             defaults.kubernetes = parse_profiles(config, file.kubernetes.as_ref())?;
         }
-        if flags.release.gate_choice().is_none()
+        if flags.release.server.gate_choice().is_none()
             && let Some(gates) = &file.feature_gates
         {
             defaults.feature_gates = Some(parse_gates(config, flags, gates, &defaults.kubernetes)?);
@@ -74,7 +74,7 @@ impl Settings {
         if flags.policies.paths.is_empty() {
             defaults.policies = resolve_paths(config, file.policies.as_ref(), "--policy")?;
         }
-        if !flags.has_classes() {
+        if flags.classes.is_empty() {
             defaults.classes = resolve_paths(config, file.classes.as_ref(), "--classes")?;
         }
         settings.flags = flags.with_defaults(defaults);
@@ -88,7 +88,7 @@ pub(in super::super) struct ConfiguredEngine {
     pub(in super::super) settings: Settings,
     pub(in super::super) engine: Engine,
     profiles: Vec<&'static str>,
-    /// Those of a file, if one is given.
+    /// The namespaces in the file of `--namespaces` or of the configuration; `None` if neither is set.
     pub(in super::super) namespaces: Option<Namespaces>,
 }
 
@@ -97,7 +97,7 @@ impl ConfiguredEngine {
     pub(in super::super) fn load(settings: Settings) -> Result<ConfiguredEngine, Failure> {
         let engine = settings.flags.engine(DefaultRules::Offline)?;
         let profiles = engine.profiles.iter().map(|profile| profile.name).collect();
-        let namespaces = settings.namespaces.as_deref().map(namespaces::read).transpose()?;
+        let namespaces = settings.namespaces.as_deref().map(namespaces::read_file).transpose()?;
         Ok(ConfiguredEngine { settings, engine, profiles, namespaces })
     }
 
@@ -106,7 +106,8 @@ impl ConfiguredEngine {
         self.namespaces.is_none() && self.engine.policies.needs_labels()
     }
 
-    /// A checker for the text of a file with these overrides. `found` are the namespaces among the inputs.
+    /// Returns a checker for the text of a file to which these overrides apply. `found` are the namespaces among
+    /// the inputs, used if policies need labels and no file has them.
     pub(in super::super) fn checker<'r>(
         &'r self,
         found: Option<&'r Namespaces>,
@@ -128,9 +129,13 @@ impl ConfiguredEngine {
     }
 }
 
-/// Fails if a configuration file weakens policies given by flag: what decides where those apply, or what they see of an
-/// object, must come from the command line too.
-fn refuse_to_weaken(flags: &EngineArgs, has_namespaces: bool, config: &FoundConfig) -> Result<(), Failure> {
+/// Returns an error if policies are given by flag and the configuration file sets what decides where they apply
+/// or which fields they see: that must come from the command line too.
+fn refuse_to_weaken_policies(
+    flags: &EngineArgs,
+    has_namespaces: bool,
+    config: &FoundConfig,
+) -> Result<(), Failure> {
     if flags.policies.paths.is_empty() {
         return Ok(());
     }
@@ -139,27 +144,30 @@ fn refuse_to_weaken(flags: &EngineArgs, has_namespaces: bool, config: &FoundConf
     };
     let file = &config.file;
     if let Some(setting) = file.namespaces.as_ref().filter(|_| !has_namespaces) {
-        return Err(config.fault(setting, &message("--namespaces")));
+        return Err(config.setting_error(setting, &message("--namespaces")));
     }
-    if let Some(setting) = file.feature_gates.as_ref().filter(|_| flags.release.gate_choice().is_none()) {
-        return Err(config.fault(setting, &message("--feature-gates")));
+    if let Some(setting) =
+        file.feature_gates.as_ref().filter(|_| flags.release.server.gate_choice().is_none())
+    {
+        return Err(config.setting_error(setting, &message("--feature-gates")));
     }
-    if let Some(setting) = file.classes.as_ref().filter(|_| !flags.has_classes()) {
-        return Err(config.fault(setting, &message("--classes")));
+    if let Some(setting) = file.classes.as_ref().filter(|_| flags.classes.is_empty()) {
+        return Err(config.setting_error(setting, &message("--classes")));
     }
     Ok(())
 }
 
-/// The profiles of these names; an error with its position for an unknown one.
-fn parse_profiles(config: &FoundConfig, names: Option<&Strings>) -> Result<Vec<ProfileArg>, Failure> {
+/// Parses the releases that the configuration file names; an error names the position of an unknown one.
+fn parse_profiles(config: &FoundConfig, names: Option<&StringSettings>) -> Result<Vec<ProfileArg>, Failure> {
     let names = names.map(|names| names.value.as_slice()).unwrap_or_default();
-    let parse =
-        |name: &Setting<String>| profile_of_file(&name.value).map_err(|message| config.fault(name, &message));
+    let parse = |name: &Setting<String>| {
+        parse_profile_of_file(&name.value).map_err(|message| config.setting_error(name, &message))
+    };
     names.iter().map(parse).collect()
 }
 
-/// A profile that a configuration file names.
-fn profile_of_file(name: &str) -> Result<ProfileArg, String> {
+/// Parses the name of a release in a configuration file, where `cluster` is not allowed.
+fn parse_profile_of_file(name: &str) -> Result<ProfileArg, String> {
     match parse_profile(name)? {
         // Whoever can change the repository must not make others connect to their clusters.
         ProfileArg::Cluster => {
@@ -169,7 +177,8 @@ fn profile_of_file(name: &str) -> Result<ProfileArg, String> {
     }
 }
 
-/// All faults of a configuration file, in their order, including names that only the commands know.
+/// Returns all errors of a configuration file by position, also in releases and feature gates, which only
+/// commands resolve. For editors.
 pub(in super::super) fn file_errors(name: &str, text: &str) -> Vec<InputError> {
     let (file, mut errors) = match ConfigFile::read_with_errors(name, text) {
         Ok(read) => read,
@@ -179,7 +188,7 @@ pub(in super::super) fn file_errors(name: &str, text: &str) -> Vec<InputError> {
     let mut found: Vec<(usize, usize, String)> = Vec::new();
     let mut profiles = Vec::new();
     for name in file.kubernetes.iter().flat_map(|names| &names.value) {
-        match profile_of_file(&name.value) {
+        match parse_profile_of_file(&name.value) {
             Ok(ProfileArg::Named(profile)) => profiles.push(profile),
             Ok(ProfileArg::Cluster) => {}
             Err(message) => found.push((name.line, name.column, message)),
@@ -208,17 +217,21 @@ fn parse_gates(
     gates: &Setting<String>,
     profiles: &[ProfileArg],
 ) -> Result<GateChoice, Failure> {
-    let choice = GateChoice::parse(&gates.value).map_err(|message| config.fault(gates, &message))?;
+    let choice = GateChoice::parse(&gates.value).map_err(|message| config.setting_error(gates, &message))?;
     for profile in if profiles.is_empty() { flags.release.profile_args() } else { profiles } {
         if let ProfileArg::Named(profile) = profile {
-            profile.with_gates(&choice).map_err(|message| config.fault(gates, &message))?;
+            profile.with_gates(&choice).map_err(|message| config.setting_error(gates, &message))?;
         }
     }
     Ok(choice)
 }
 
-/// The paths of a list, relative to the configuration file; `flag` is named in errors.
-fn resolve_paths(config: &FoundConfig, list: Option<&Strings>, flag: &str) -> Result<Vec<PathBuf>, Failure> {
+/// Resolves a list of paths, which are relative to the configuration file; errors suggest `flag` instead.
+fn resolve_paths(
+    config: &FoundConfig,
+    list: Option<&StringSettings>,
+    flag: &str,
+) -> Result<Vec<PathBuf>, Failure> {
     let list = list.map(|list| list.value.as_slice()).unwrap_or_default();
-    list.iter().map(|path| config.path(path, flag)).collect()
+    list.iter().map(|path| config.resolve_path(path, flag)).collect()
 }

@@ -7,30 +7,30 @@ use super::super::levels::LevelArgs;
 use super::super::shared::FailOn;
 use super::lookup::FoundConfig;
 use super::settings::Settings;
-use crate::config::{ConfigFile, Override, Setting, Strings};
+use crate::config::{ConfigFile, Override, Setting, StringSettings};
 use tollgate_api::profile;
 
 /// A row of the printed configuration: a key with its value and source.
 #[derive(Debug, Serialize)]
-pub(super) struct Row {
+pub(super) struct SettingRow {
     pub(super) key: String,
     pub(super) value: String,
     pub(super) from: String,
 }
 
-fn row(key: impl Into<String>, value: impl Into<String>, from: impl Into<String>) -> Row {
-    Row { key: key.into(), value: value.into(), from: from.into() }
+fn row(key: impl Into<String>, value: impl Into<String>, from: impl Into<String>) -> SettingRow {
+    SettingRow { key: key.into(), value: value.into(), from: from.into() }
 }
 
-const DEFAULT: &str = "default";
+const DEFAULT_SOURCE: &str = "default";
 
 /// Returns every setting with its value and its source.
-pub(super) fn rows(
+pub(super) fn setting_rows(
     given: &GivenFlags,
     levels: &LevelArgs,
     settings: &Settings,
     config: Option<&FoundConfig>,
-) -> Vec<Row> {
+) -> Vec<SettingRow> {
     let file = config.map(|config| &config.file);
     let at = |line: usize| format!("{}:{line}", file.map_or("", |file| file.name.as_str()));
     let key =
@@ -40,7 +40,7 @@ pub(super) fn rows(
         ) {
             (Some(given), _) => row(name, given.value.clone(), given.source.clone()),
             (None, Some((value, line))) => row(name, value, at(line)),
-            (None, None) => row(name, usual, DEFAULT),
+            (None, None) => row(name, usual, DEFAULT_SOURCE),
         };
     let mut rows = vec![
         key(
@@ -88,8 +88,8 @@ fn level_rows(
     settings: &Settings,
     file: Option<&ConfigFile>,
     at: &dyn Fn(usize) -> String,
-) -> Vec<Row> {
-    let mut rows: Vec<Row> = Vec::new();
+) -> Vec<SettingRow> {
+    let mut rows: Vec<SettingRow> = Vec::new();
     for level in file.map(|file| file.levels.as_slice()).unwrap_or_default() {
         let (target, setting) = level.value;
         if settings.flag_levels.setting(target).is_none() {
@@ -105,7 +105,7 @@ fn level_rows(
         }
     }
     if rows.is_empty() {
-        rows.push(row("levels", "as listed by `tollgate explain`", DEFAULT));
+        rows.push(row("levels", "as listed by `tollgate explain`", DEFAULT_SOURCE));
     }
     rows
 }
@@ -116,7 +116,7 @@ fn value_and_line(string: Option<&Setting<String>>) -> Option<(String, usize)> {
 }
 
 /// The values of a list, joined with commas, and its line.
-fn values_and_line(strings: Option<&Strings>) -> Option<(String, usize)> {
+fn values_and_line(strings: Option<&StringSettings>) -> Option<(String, usize)> {
     let strings = strings?;
     let values: Vec<&str> = strings.value.iter().map(|item| item.value.as_str()).collect();
     Some((values.join(","), strings.line))

@@ -8,22 +8,22 @@ use std::path::Path;
 use serde_json::value::RawValue;
 
 use super::send::{Ending, RunResult};
-use crate::cli::live::AskedServer;
+use crate::cli::live::ConnectedServer;
 use crate::cli::outcome::Failure;
-use crate::cli::table::{aligned, thousands};
-use crate::conformance::{Answer, Case, Corpus, Count, OwnAnswer, Refusal, Row, SameParts};
+use crate::cli::table::{aligned, group_digits};
+use crate::conformance::{AgreementCount, AgreementRow, Answer, Case, Corpus, OwnAnswer, Refusal, SameParts};
 use crate::files;
 use crate::report::record::{Json, list, record};
 
 /// What was compared: server, profile and scope.
 #[derive(Clone, Copy)]
 pub(super) struct ReportHeader<'r> {
-    pub(super) asked: &'r AskedServer,
+    pub(super) asked: &'r ConnectedServer,
     pub(super) namespace: &'r str,
     pub(super) corpus: &'r Corpus,
 }
 
-/// Formats the table as text.
+/// Returns the report as text: cluster, table of agreement, and counts of objects that were not compared.
 pub(super) fn text(header: ReportHeader<'_>, result: &RunResult) -> String {
     let ReportHeader { asked, namespace, corpus } = header;
     let (endpoint, profile) = (asked.endpoint(), asked.profile);
@@ -42,24 +42,24 @@ pub(super) fn text(header: ReportHeader<'_>, result: &RunResult) -> String {
     let rows = result.agreement.rows.iter();
     let rows = rows.filter(|(_, row)| row.verdict.of > 0 || row.without_verdict() > row.not_served);
     let mut rows: Vec<Vec<String>> =
-        rows.map(|((kind, version), row)| cells(kind.name(), version.name(), row)).collect();
-    rows.push(cells("all", "", total));
+        rows.map(|((kind, version), row)| row_cells(kind.name(), version.name(), row)).collect();
+    rows.push(row_cells("all", "", total));
     let columns =
         ["KIND", "VERSION", "COMPARED", "VERDICT", "TYPE AND FIELD", "TEXT", "DIFFERENT", "NO VERDICT"];
     _ = write!(out, "\n{}", aligned(&columns, &rows));
     _ = writeln!(
         out,
         "\nno verdict: {} not served, {} rejected by other webhooks or policies, {} not allowed, {} failed",
-        thousands(total.not_served),
-        thousands(total.other_admission),
-        thousands(total.not_allowed),
-        thousands(total.failed)
+        group_digits(total.not_served),
+        group_digits(total.other_admission),
+        group_digits(total.not_allowed),
+        group_digits(total.failed)
     );
-    _ = writeln!(out, "not sent: {} updates, which require stored objects", thousands(corpus.updates));
+    _ = writeln!(out, "not sent: {} updates, which require stored objects", group_digits(corpus.updates));
     _ = writeln!(
         out,
         "not included: {} objects that could make an API server panic",
-        thousands(corpus.dangerous)
+        group_digits(corpus.dangerous)
     );
     for (class, message) in &result.examples {
         _ = writeln!(out, "{class}, for example: {message}");
@@ -67,15 +67,15 @@ pub(super) fn text(header: ReportHeader<'_>, result: &RunResult) -> String {
     out
 }
 
-/// The cells of a row of the table.
-fn cells(kind: &str, version: &str, row: &Row) -> Vec<String> {
-    let mut cells = vec![kind.to_owned(), version.to_owned(), thousands(row.verdict.of)];
-    cells.extend([row.verdict, row.fields, row.texts].map(Count::percent));
-    cells.extend([row.differing, row.without_verdict()].map(thousands));
+/// Returns the cells of one row: kind, version and the numbers of compared, equal and different responses.
+fn row_cells(kind: &str, version: &str, row: &AgreementRow) -> Vec<String> {
+    let mut cells = vec![kind.to_owned(), version.to_owned(), group_digits(row.verdict.of)];
+    cells.extend([row.verdict, row.fields, row.texts].map(AgreementCount::percent));
+    cells.extend([row.differing, row.without_verdict()].map(group_digits));
     cells
 }
 
-/// Returns the table of results as JSON.
+/// Returns the report as JSON: cluster, rows of agreement, and counts of objects that were not compared.
 pub(super) fn json(header: ReportHeader<'_>, result: &RunResult) -> Json {
     let ReportHeader { asked, namespace, corpus } = header;
     let rows = result.agreement.rows.iter();
@@ -96,7 +96,7 @@ pub(super) fn json(header: ReportHeader<'_>, result: &RunResult) -> Json {
     }
 }
 
-fn json_row(of: Option<(&str, &str)>, row: &Row) -> Json {
+fn json_row(of: Option<(&str, &str)>, row: &AgreementRow) -> Json {
     record! {
         "kind" if given: of.map(|(kind, _)| kind),
         "version" if given: of.map(|(_, version)| version),
@@ -114,7 +114,7 @@ fn json_row(of: Option<(&str, &str)>, row: &Row) -> Json {
     }
 }
 
-/// The file of `--out`, with the differences.
+/// The file of `--out`: a line of JSON for each case with a difference.
 #[derive(Debug)]
 pub(super) struct DifferenceFile {
     file: BufWriter<File>,
@@ -130,7 +130,7 @@ impl DifferenceFile {
         }
     }
 
-    /// Writes a case on which the two differ.
+    /// Writes a case for which Tollgate and the API server differ, with both results and the object.
     pub(super) fn write(
         &mut self,
         case: &Case,
@@ -165,7 +165,7 @@ impl DifferenceFile {
     }
 }
 
-/// The record of an answer in the file of `--out`.
+/// Returns the verdict and the errors of an API server as JSON for the file of `--out`.
 fn answer_record(answer: &Answer) -> Json {
     match answer {
         Answer::Refused(Refusal::Undecodable(words)) => record! { "allowed": false, "errors": [words] },

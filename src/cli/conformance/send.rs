@@ -7,23 +7,23 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use super::report::DifferenceFile;
-use crate::cli::live::AskedServer;
+use crate::cli::live::ConnectedServer;
 use crate::cli::outcome::Failure;
 use crate::cli::progress::Progress;
 use crate::cluster::{CreateResponse, DryRun};
 use crate::conformance::{Agreement, Answer, Case, Comparison, Judge, OwnAnswer};
 use tollgate_api::profile::ApiKind;
 
-/// Requests at once, so that a distant API server does not make the run long.
+/// Maximum number of requests in flight. Several, so that a distant API server does not make the run long.
 const MAX_IN_FLIGHT: usize = 8;
 /// Number of consecutive failures after which the run ends.
-const MAX_FAILURES: usize = 20;
+const MAX_CONSECUTIVE_FAILURES: usize = 20;
 /// Interval for checking whether Ctrl-C was pressed.
 const CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Everything that is needed to send the cases.
+/// Sends cases to an API server as dry-run creates, and compares the responses with the verdicts of `judge`.
 pub(super) struct Sender<'s> {
-    pub(super) asked: &'s AskedServer,
+    pub(super) asked: &'s ConnectedServer,
     pub(super) judge: &'s Judge,
     pub(super) namespace: &'s str,
     pub(super) rate: u32,
@@ -48,7 +48,7 @@ pub(super) struct RunResult {
 }
 
 /// The state of a run in progress.
-struct Run<'r> {
+struct SendingRun<'r> {
     sender: &'r Sender<'r>,
     differences: &'r mut Option<DifferenceFile>,
     result: RunResult,
@@ -70,7 +70,7 @@ impl Sender<'_> {
             ending: Ending::Complete,
             examples: BTreeMap::new(),
         };
-        let mut run = Run {
+        let mut run = SendingRun {
             sender: self,
             differences,
             result,
@@ -92,7 +92,7 @@ impl Sender<'_> {
     }
 }
 
-impl Run<'_> {
+impl SendingRun<'_> {
     fn send_all(&mut self, cases: &[Case]) -> Result<Ending, Failure> {
         let interrupted = self.sender.asked.cluster.interrupt_flag();
         let pause = Duration::from_secs(1) / self.sender.rate;
@@ -106,7 +106,7 @@ impl Run<'_> {
                 && let Some((number, case)) = rest.next()
             {
                 if let Some(answer) = self.known_answer(case) {
-                    self.count(case, &answer)?;
+                    self.compare_and_count(case, &answer)?;
                     continue;
                 }
                 let dry_run = DryRun {
@@ -131,7 +131,7 @@ impl Run<'_> {
             {
                 waiting -= 1;
                 let answer = to_answer(response);
-                self.count(case, &answer)?;
+                self.compare_and_count(case, &answer)?;
                 if let Some(why) = self.reason_to_stop(case, &answer) {
                     return Ok(Ending::GivenUp(why));
                 }
@@ -152,7 +152,7 @@ impl Run<'_> {
         self.not_allowed.get(&case.kind).map(|message| Answer::NotAllowed(message.clone()))
     }
 
-    fn count(&mut self, case: &Case, answer: &Answer) -> Result<(), Failure> {
+    fn compare_and_count(&mut self, case: &Case, answer: &Answer) -> Result<(), Failure> {
         self.progress.step();
         let own = if answer.is_verdict() { self.sender.judge.judge(case) } else { OwnAnswer::default() };
         let comparison = Comparison::of(answer, &own);
@@ -191,13 +191,15 @@ impl Run<'_> {
             return None;
         };
         self.failures_in_a_row += 1;
-        (self.failures_in_a_row >= MAX_FAILURES).then(|| {
-            format!("stopped after {MAX_FAILURES} consecutive failures; the last failure: {message}")
+        (self.failures_in_a_row >= MAX_CONSECUTIVE_FAILURES).then(|| {
+            format!(
+                "stopped after {MAX_CONSECUTIVE_FAILURES} consecutive failures; the last failure: {message}"
+            )
         })
     }
 }
 
-/// The answer in a response, or in the error of a request.
+/// Converts a response, or the error of a request, to an answer.
 fn to_answer(response: CreateResponse) -> Answer {
     match response {
         Ok((code, body)) => Answer::from_response(code, &body),

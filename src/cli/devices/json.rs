@@ -6,7 +6,8 @@ use crate::cli::capacity;
 use crate::report::record::{Json, list, record};
 use tollgate_forecast::{DeviceCounts, DeviceReport, DeviceState, Holder, ReportedDevice, ReportedTaint};
 
-/// The report as a record. `incomplete` is what the dump does not contain, or what could not be listed in the cluster.
+/// Returns the report as JSON. `incomplete` lists what the dump does not contain, or what could not be listed in
+/// the cluster.
 pub(super) fn devices_record(
     report: &DeviceReport<'_>,
     shown_classes: &[usize],

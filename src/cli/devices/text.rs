@@ -9,19 +9,19 @@ use tollgate_forecast::{DeviceCounts, DeviceReport, DeviceState, Holder, Reporte
 use tollgate_formats::count::counted;
 use tollgate_formats::sanitize;
 
-/// Items that a cell lists, except in the wide output.
-const MAX_ITEMS: usize = 2;
+/// Maximum number of items in a cell, except with `-o wide`.
+const MAX_CELL_ITEMS: usize = 2;
 
 /// Settings for printing the devices as text.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Layout<'a> {
     pub(super) by: Option<Grouping>,
     pub(super) is_wide: bool,
-    /// The places of the classes that are printed.
+    /// Indexes of the classes to print.
     pub(super) classes: &'a [usize],
 }
 
-/// The report as text. `header` says the release and the time.
+/// Returns the report as text. `header` contains the release and the time.
 pub(super) fn render(report: &DeviceReport<'_>, header: &str, layout: Layout<'_>) -> String {
     let Layout { by, is_wide, classes: shown } = layout;
     let totals: DeviceCounts = report.devices.iter().collect();
@@ -78,22 +78,22 @@ fn class_problems(report: &DeviceReport<'_>, shown: &[usize]) -> Vec<String> {
 }
 
 fn device_table(report: &DeviceReport<'_>, is_wide: bool) -> String {
-    let limit = if is_wide { usize::MAX } else { MAX_ITEMS };
+    let limit = if is_wide { usize::MAX } else { MAX_CELL_ITEMS };
     let class_name = |place: &usize| report.classes.get(*place).map_or("", |class| class.name).to_owned();
     let row = |device: &ReportedDevice<'_>| {
         let mut row = vec![
             device_name(device),
             device.node.unwrap_or("-").to_owned(),
-            states(device),
-            listed(device.classes.iter().map(class_name), limit),
-            listed(device.taints.iter().map(taint_text), limit),
-            listed(device.holders.iter().map(holder_text), limit),
+            states_text(device),
+            join_first(device.classes.iter().map(class_name), limit),
+            join_first(device.taints.iter().map(taint_text), limit),
+            join_first(device.holders.iter().map(holder_text), limit),
         ];
         if is_wide {
             let claim = |holder: &Holder<'_>| format!("{}/{}", holder.namespace, holder.claim);
             let mut claims: Vec<String> = device.holders.iter().map(claim).collect();
             claims.dedup();
-            row.push(listed(claims.into_iter(), limit));
+            row.push(join_first(claims.into_iter(), limit));
             row.push(device.slice.unwrap_or("-").to_owned());
         }
         row
@@ -154,7 +154,7 @@ fn device_name(device: &ReportedDevice<'_>) -> String {
 }
 
 /// Returns the states of a device: `allocated, blocked (the pool is incomplete)`.
-fn states(device: &ReportedDevice<'_>) -> String {
+fn states_text(device: &ReportedDevice<'_>) -> String {
     let state = |state: &DeviceState| match (state, device.blocked_by) {
         (DeviceState::Blocked, Some(why)) => format!("blocked ({why})"),
         (DeviceState::Shared, _) if !device.capacity_left.is_empty() => {
@@ -185,8 +185,8 @@ fn holder_text(holder: &Holder<'_>) -> String {
     if notes.is_empty() { who } else { format!("{who} ({})", notes.join(", ")) }
 }
 
-/// The first items, and how many more there are; `-` for none.
-fn listed(items: impl ExactSizeIterator<Item = String>, limit: usize) -> String {
+/// Joins the first items with commas and adds how many more there are, as in `a, b, +3`; `-` for none.
+fn join_first(items: impl ExactSizeIterator<Item = String>, limit: usize) -> String {
     let more = items.len().saturating_sub(limit);
     let shown: Vec<String> = items.take(limit).collect();
     match (shown.is_empty(), more) {

@@ -2,11 +2,12 @@
 //! `tollgate schema drain`.
 
 use super::PlanReport;
-use super::plan_text::verdict;
+use super::plan_text::plan_summary;
 use crate::report::record::{Json, list, record};
 use tollgate_drain::{ClaimHolder, DeviceId, DrainPlan, Fate, PlannedPod, PlannedRule, Wave};
 use tollgate_formats::gotime;
 
+/// Returns the plan as the JSON event `plan`.
 pub(super) fn plan_record(report: &PlanReport) -> Json {
     let PlanReport { profile, at, samples, request, plan, incomplete } = report;
     record! {
@@ -16,7 +17,7 @@ pub(super) fn plan_record(report: &PlanReport) -> Json {
         "samples": samples,
         "targets": request.typed,
         "key": request.key,
-        "verdict": verdict(plan),
+        "verdict": plan_summary(plan),
         "rules": list(plan.rules.iter().map(rule_record)),
         "devices": device_records(&plan.devices),
         "pods": list(plan.pods.iter().map(pod_record)),

@@ -13,14 +13,14 @@ use tollgate_formats::count::counted;
 use tollgate_formats::gotime;
 use tollgate_formats::sanitize::line;
 
-/// Nodes of a replacement that the table shows.
-const SHOWN_NODES: usize = 2;
+/// Maximum number of nodes that the table shows for the replacement of a pod.
+const MAX_SHOWN_NODES: usize = 2;
 
-/// Maximum number of characters in a line of names.
-const LIST_WIDTH: usize = 110;
+/// Lines with the names of pods are wrapped at this number of characters.
+const POD_LIST_WIDTH: usize = 110;
 
 /// Returns the drain plan as text.
-pub(super) fn render(report: &PlanReport) -> String {
+pub(super) fn plan_text(report: &PlanReport) -> String {
     let PlanReport { profile, at, samples, request, plan, .. } = report;
     let mut out = format!(
         "Drain plan ({}, at {}, {})\n",
@@ -28,7 +28,7 @@ pub(super) fn render(report: &PlanReport) -> String {
         gotime::rfc3339(*at),
         counted(*samples as usize, "course")
     );
-    _ = writeln!(out, "{}", line(&verdict(plan)));
+    _ = writeln!(out, "{}", line(&plan_summary(plan)));
     out.push_str(&rules_section(plan, &request.key));
     out.push_str(&waves_section(plan));
     out.push_str(&stays_section(plan));
@@ -41,9 +41,9 @@ pub(super) fn render(report: &PlanReport) -> String {
     out
 }
 
-/// Returns the plan in one line: `40 devices, 37 pods: 31 move, 4 have no room, 2 unknown; 5 waves, mainly because of
-/// PDB inference/chat`.
-pub(super) fn verdict(plan: &DrainPlan) -> String {
+/// Returns the summary of a plan in one line: `40 devices, 37 pods: 31 move, 4 have no room, 2 unknown; 5 waves,
+/// mainly because of PDB inference/chat`.
+pub(super) fn plan_summary(plan: &DrainPlan) -> String {
     let mut out = format!("{}, ", counted(plan.devices.len(), "device"));
     let leaves = |pod: &&PlannedPod| matches!(pod.fate, Fate::Moves { .. });
     let leaving = plan.pods.iter().filter(leaves).count();
@@ -153,10 +153,10 @@ fn waves_section(plan: &DrainPlan) -> String {
             rows.push(vec![
                 (number + 1).to_string(),
                 pod_name(pod),
-                workload(pod),
+                workload_text(pod),
                 if pod.node.is_empty() { "-".to_owned() } else { pod.node.clone() },
-                devices(pod),
-                goes_to(pod),
+                devices_text(pod),
+                replacement_nodes_text(pod),
             ]);
         }
     }
@@ -165,7 +165,7 @@ fn waves_section(plan: &DrainPlan) -> String {
     }
     let header = ["WAVE", "POD", "WORKLOAD", "NODE", "DEVICES", "GOES TO"];
     let mut out = format!("\nPods that move:\n{}", table::aligned(&header, &rows));
-    for (waves, why) in limits(&plan.waves) {
+    for (waves, why) in wave_limits(&plan.waves) {
         _ = writeln!(out, "{waves}: {}", line(why));
     }
     for (number, wave) in plan.waves.iter().enumerate().filter(|(_, wave)| !wave.restarts.is_empty()) {
@@ -182,7 +182,7 @@ fn waves_section(plan: &DrainPlan) -> String {
 }
 
 /// Returns the limits on the size of waves, each with the consecutive waves that it applies to: `waves 2 to 4`.
-fn limits(waves: &[Wave]) -> Vec<(String, &str)> {
+fn wave_limits(waves: &[Wave]) -> Vec<(String, &str)> {
     let mut found: Vec<(usize, usize, &str)> = Vec::new();
     for (place, wave) in waves.iter().enumerate() {
         let Some(why) = wave.limited_by.as_deref() else { continue };
@@ -208,13 +208,13 @@ pub(super) fn pod_name(pod: &PlannedPod) -> String {
 }
 
 /// Returns kind and name of a pod's workload: `Deployment/chat`.
-fn workload(pod: &PlannedPod) -> String {
+fn workload_text(pod: &PlannedPod) -> String {
     let workload = pod.workload.as_ref();
     workload.map_or_else(|| "-".to_owned(), |workload| format!("{}/{}", workload.kind, workload.name))
 }
 
-/// The devices of a pod. Most pools have the name of their node, which need not be repeated.
-fn devices(pod: &PlannedPod) -> String {
+/// Returns the devices of a pod as text. Omits the pool if it has the name of the node, as most pools do.
+fn devices_text(pod: &PlannedPod) -> String {
     let name = |id: &DeviceId| {
         if id.pool == pod.node { id.device.clone() } else { format!("{}/{}", id.pool, id.device) }
     };
@@ -223,14 +223,14 @@ fn devices(pod: &PlannedPod) -> String {
 
 /// Returns where the replacement of a pod goes: the most frequent nodes in the forecast, and the number of other
 /// nodes.
-fn goes_to(pod: &PlannedPod) -> String {
+fn replacement_nodes_text(pod: &PlannedPod) -> String {
     let Fate::Moves { nodes, .. } = &pod.fate else { return String::new() };
     match (nodes.as_slice(), &pod.workload) {
         ([], None) => "nowhere: nothing recreates it".to_owned(),
         ([], Some(_)) => "not known".to_owned(),
         (nodes, _) => {
-            let shown: Vec<&str> = nodes.iter().take(SHOWN_NODES).map(String::as_str).collect();
-            let more = nodes.len().saturating_sub(SHOWN_NODES);
+            let shown: Vec<&str> = nodes.iter().take(MAX_SHOWN_NODES).map(String::as_str).collect();
+            let more = nodes.len().saturating_sub(MAX_SHOWN_NODES);
             let more = if more == 0 { String::new() } else { format!(" or {more} more") };
             format!("{}{more}", shown.join(" or "))
         }
@@ -260,7 +260,8 @@ fn stays_section(plan: &DrainPlan) -> String {
     out
 }
 
-/// The names of pods, a paragraph for each workload: `  Deployment inference/chat: chat-1, chat-2`.
+/// Returns the names of pods, wrapped, with a paragraph for each workload: `  Deployment inference/chat: chat-1,
+/// chat-2`.
 fn pod_list(pods: &[&PlannedPod]) -> String {
     let mut workloads: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     for pod in pods {
@@ -275,7 +276,7 @@ fn pod_list(pods: &[&PlannedPod]) -> String {
         let mut text = format!("  {}:", line(&workload));
         for (place, pod) in pods.iter().enumerate() {
             let pod = line(pod);
-            if text.chars().count() + pod.chars().count() > LIST_WIDTH {
+            if text.chars().count() + pod.chars().count() > POD_LIST_WIDTH {
                 _ = writeln!(out, "{text}");
                 "     ".clone_into(&mut text);
             }

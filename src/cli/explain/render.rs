@@ -7,9 +7,9 @@
 
 use std::borrow::Cow;
 
-/// Widest text: longer lines are hard to read.
+/// Maximum width of text in columns, because longer lines are hard to read.
 pub(super) const MAX_WIDTH: usize = 100;
-/// Narrowest text: below that, a terminal wraps by itself.
+/// Minimum width of text in columns; a narrower terminal wraps by itself.
 const MIN_WIDTH: usize = 30;
 const CODE_INDENT: &str = "    ";
 
@@ -23,7 +23,7 @@ pub(super) struct Style {
 }
 
 /// Renders a Markdown page as text for a terminal.
-pub(super) fn render(page: &str, style: Style) -> String {
+pub(super) fn render_page(page: &str, style: Style) -> String {
     let style = Style { width: style.width.clamp(MIN_WIDTH, MAX_WIDTH), ..style };
     let mut out = String::with_capacity(page.len() + 256);
     let mut paragraph = Paragraph { text: String::new(), first: "", rest: "" };
@@ -80,7 +80,8 @@ impl Style {
     }
 }
 
-/// Lines that are wrapped together.
+/// Text of a paragraph or list item that is wrapped as a whole, with the prefixes of its first line and of the
+/// rest.
 struct Paragraph {
     text: String,
     first: &'static str,
@@ -100,25 +101,25 @@ impl Paragraph {
     }
 }
 
-/// A line of a rendered page.
-struct Line {
+/// A line of wrapped text.
+struct WrappedLine {
     text: String,
-    /// Columns that it takes.
+    /// Its width in columns, without the codes of colours.
     width: usize,
 }
 
 /// Wraps the text to `width` columns. A longer word gets its own line.
-fn wrap(text: &str, width: usize, style: Style) -> Vec<Line> {
-    let mut lines: Vec<Line> = Vec::new();
+fn wrap(text: &str, width: usize, style: Style) -> Vec<WrappedLine> {
+    let mut lines: Vec<WrappedLine> = Vec::new();
     for word in words(text) {
-        let (shown, word_width) = (inline(word, style), shown_width(word, style));
+        let (shown, word_width) = (render_inline(word, style), shown_width(word, style));
         match lines.last_mut().filter(|line| line.width + 1 + word_width <= width) {
             Some(line) => {
                 line.text.push(' ');
                 line.text.push_str(&shown);
                 line.width += 1 + word_width;
             }
-            None => lines.push(Line { text: shown, width: word_width }),
+            None => lines.push(WrappedLine { text: shown, width: word_width }),
         }
     }
     lines
@@ -131,9 +132,10 @@ fn row_cells(row: &str) -> Vec<String> {
     row.split('|').map(|cell| cell.trim().replace('\0', "|")).collect()
 }
 
-const GAP: &str = "  ";
-/// Narrower columns are hard to read, unless all their cells are short.
-const MIN_COLUMN: usize = 10;
+const COLUMN_GAP: &str = "  ";
+/// Minimum width of a column whose cells are longer; if the terminal has less room, rows are printed as list
+/// items.
+const MIN_COLUMN_WIDTH: usize = 10;
 
 /// Appends a table. Each column is as wide as its longest cell, or less if the terminal is narrow; then cells are
 /// wrapped.
@@ -151,7 +153,7 @@ fn push_table(out: &mut String, rows: &[Vec<String>], style: Style) {
     };
     let natural: Vec<usize> = (0..columns).map(|column| widest(column, shown_width)).collect();
     let mut widths: Vec<usize> = (0..columns).map(|column| widest(column, longest_word)).collect();
-    let gaps = GAP.len() * (columns - 1);
+    let gaps = COLUMN_GAP.len() * (columns - 1);
     let mut rest = style.width.saturating_sub(gaps + widths.iter().sum::<usize>());
     // What is left goes to those that need it, in equal parts.
     loop {
@@ -163,9 +165,9 @@ fn push_table(out: &mut String, rows: &[Vec<String>], style: Style) {
             rest -= more;
         }
     }
-    let is_narrow = |(width, natural): (&usize, &usize)| *width < MIN_COLUMN.min(*natural);
+    let is_narrow = |(width, natural): (&usize, &usize)| *width < MIN_COLUMN_WIDTH.min(*natural);
     if gaps + widths.iter().sum::<usize>() > style.width || widths.iter().zip(&natural).any(is_narrow) {
-        return push_records(out, &rows, style);
+        return push_rows_as_items(out, &rows, style);
     }
     for (number, row) in rows.iter().enumerate() {
         let mut cells: Vec<_> =
@@ -173,28 +175,28 @@ fn push_table(out: &mut String, rows: &[Vec<String>], style: Style) {
         for _ in 0..cells.iter().map(ExactSizeIterator::len).max().unwrap_or_default() {
             let mut line = String::new();
             for (cell, width) in cells.iter_mut().zip(&widths) {
-                let part = cell.next().unwrap_or(Line { text: String::new(), width: 0 });
+                let part = cell.next().unwrap_or(WrappedLine { text: String::new(), width: 0 });
                 line.push_str(&if number == 0 {
                     style.paint(&part.text, BOLD)
                 } else {
                     part.text.as_str().into()
                 });
                 line.push_str(&" ".repeat(width.saturating_sub(part.width)));
-                line.push_str(GAP);
+                line.push_str(COLUMN_GAP);
             }
             out.push_str(line.trim_end());
             out.push('\n');
         }
         if number == 0 && !style.styled {
             let line: Vec<String> = widths.iter().map(|width| "-".repeat(*width)).collect();
-            out.push_str(&line.join(GAP));
+            out.push_str(&line.join(COLUMN_GAP));
             out.push('\n');
         }
     }
 }
 
-/// Appends a table that is too wide for columns: an item for each row, with the names of its columns.
-fn push_records(out: &mut String, rows: &[&Vec<String>], style: Style) {
+/// Appends a table that is too wide for the terminal: a list item for each row, with the names of its columns.
+fn push_rows_as_items(out: &mut String, rows: &[&Vec<String>], style: Style) {
     let Some((header, rows)) = rows.split_first() else { return };
     for row in rows {
         for (number, (name, cell)) in header.iter().zip(row.iter()).enumerate() {
@@ -240,8 +242,9 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
+/// Returns the columns that a word takes when rendered.
 fn shown_width(word: &str, style: Style) -> usize {
-    inline(word, Style { styled: false, ..style }).chars().count()
+    render_inline(word, Style { styled: false, ..style }).chars().count()
         // Without colours the marks of code stay.
         - if style.styled { word.matches('`').count() } else { 0 }
 }
@@ -254,7 +257,7 @@ fn leading_link(text: &str) -> Option<(&str, &str, &str)> {
 }
 
 /// Renders code, bold text and links within a line.
-pub(super) fn inline(text: &str, style: Style) -> String {
+pub(super) fn render_inline(text: &str, style: Style) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(letter) = rest.chars().next() {
@@ -271,7 +274,7 @@ pub(super) fn inline(text: &str, style: Style) -> String {
             out.push_str(&style.paint(bold, BOLD));
             rest = after;
         } else if let Some((label, target, after)) = leading_link(rest) {
-            out.push_str(&inline(label, style));
+            out.push_str(&render_inline(label, style));
             // A path from one page to another leads nowhere from a terminal.
             if target.contains("://") {
                 out.push_str(" (");
@@ -291,7 +294,7 @@ pub(super) fn inline(text: &str, style: Style) -> String {
 mod tests {
     use std::collections::HashSet;
 
-    use super::{Style, render};
+    use super::{Style, render_page};
     use crate::pages::page;
     use tollgate_engine::rules;
 
@@ -299,8 +302,8 @@ mod tests {
     fn a_page_is_wrapped_and_styled() {
         let page = "# some-rule\n\n**lint · warn** Says `a b` about\nsomething that is long enough for [two](../x.md) lines\nand [more](https://a.b).\n\n- an\n  item\n\n```yaml\na: `b`\n```\n";
         let plain = "some-rule\n\nlint · warn Says `a b` about something\nthat is long enough for two lines and\nmore (https://a.b).\n\n- an item\n\n    a: `b`\n";
-        assert_eq!(render(page, Style { width: 40, styled: false }), plain);
-        let styled = render(page, Style { width: 40, styled: true });
+        assert_eq!(render_page(page, Style { width: 40, styled: false }), plain);
+        let styled = render_page(page, Style { width: 40, styled: true });
         assert!(styled.starts_with(
             "\x1b[1msome-rule\x1b[0m\n\n\x1b[1mlint · warn\x1b[0m Says \x1b[36ma b\x1b[0m about"
         ));
@@ -311,12 +314,12 @@ mod tests {
     fn a_table_has_columns() {
         let page = "| release | what `v1` has |\n|---|:---|\n| 1.33 | none |\n| 1.34 to 1.36 | a \\| b, and a longer text [here](x.md) |\n\nMore.\n";
         let narrow = "release       what `v1` has\n------------  ----------------\n1.33          none\n1.34 to 1.36  a | b, and a\n              longer text here\n\nMore.\n";
-        let plain = render(page, Style { width: 30, styled: false });
+        let plain = render_page(page, Style { width: 30, styled: false });
         assert_eq!(plain, narrow);
         let page_of_long_words = page.replace("none", "a-word-that-fits-into-no-column");
         let records = "- release: 1.33\n  what `v1` has:\n  a-word-that-fits-into-no-column\n- release: 1.34 to 1.36\n  what `v1` has: a | b, and a\n  longer text here\n\nMore.\n";
-        assert_eq!(render(&page_of_long_words, Style { width: 30, styled: false }), records);
-        let styled = render(page, Style { width: 80, styled: true });
+        assert_eq!(render_page(&page_of_long_words, Style { width: 30, styled: false }), records);
+        let styled = render_page(page, Style { width: 80, styled: true });
         let wide = "\x1b[1mrelease\x1b[0m       \x1b[1mwhat \x1b[36mv1\x1b[0m has\x1b[0m\n1.33          none\n1.34 to 1.36  a | b, and a longer text here\n\nMore.\n";
         assert_eq!(styled, wide);
     }
@@ -336,10 +339,10 @@ mod tests {
             let prose: Vec<&str> = page(rule).lines().filter(|line| !tables(line)).collect();
             for width in [40, 80, 500] {
                 let style = Style { width, styled: false };
-                let ordered = render(&prose.join("\n"), style);
+                let ordered = render_page(&prose.join("\n"), style);
                 assert_eq!(letters(&ordered), letters(&without_tables.join("\n")), "{} at {width}", rule.id);
                 // The words of a table are in another order, and its header may be repeated.
-                let text = render(page(rule), style);
+                let text = render_page(page(rule), style);
                 let shown: HashSet<String> = text.split_whitespace().map(letters).collect();
                 for word in without_fences.split_whitespace().map(letters) {
                     assert!(shown.contains(&word), "{} at {width}: {word}", rule.id);

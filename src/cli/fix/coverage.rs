@@ -5,7 +5,7 @@
 //!
 //! Invariant: findings that some server accepts (documented limits, lints, policies) have no fix that matches more.
 
-use super::verdict::{self, JudgedFinding};
+use super::verdict::{self, CheckedFinding};
 use tollgate_api::profile::{ApiKind, Version};
 use tollgate_api::view::Object;
 use tollgate_document::doc::Value;
@@ -15,9 +15,9 @@ use tollgate_document::source::{documents, list};
 use tollgate_engine::rules::Origin;
 use tollgate_engine::rules::widening::{self, Widened};
 
-/// True if the fixes in `applied`, which turn `before` into `after`, make a selector or toleration match more than they
-/// may.
-pub(super) fn is_widened(before: &str, after: &str, applied: &[&JudgedFinding]) -> bool {
+/// True if the fixes in `applied`, which turn `before` into `after`, make a selector or toleration match more
+/// than before, where that is not the correction of an error.
+pub(super) fn widens_matches(before: &str, after: &str, applied: &[&CheckedFinding]) -> bool {
     documents(before).zip(documents(after)).any(|pair| {
         let (Ok(before), Ok(after)) = pair else { return false };
         let applied = || applied.iter().filter(|finding| finding.document == after.index);
@@ -41,10 +41,11 @@ fn decode_leniently(value: Value<'_>) -> Option<Object<'_>> {
     Some(Object::of(kind, Version::parse(version)?, value))
 }
 
-/// True if the fix corrects something that an API server refuses, and only what it corrects matches more.
-fn may_widen(finding: &JudgedFinding, widened: &Widened, at: &FieldPath) -> bool {
+/// True if a selector or toleration at `at` may match more after this fix: the fix corrects what an API server
+/// refuses, and edits this place.
+fn may_widen(finding: &CheckedFinding, widened: &Widened, at: &FieldPath) -> bool {
     // An object of an unknown kind or version was nothing before.
-    if finding.edits.iter().any(is_about_type) {
+    if finding.edits.iter().any(edits_type) {
         return true;
     }
     let is_refused = matches!(finding.origin, Origin::Upstream | Origin::Decoding | Origin::Strict);
@@ -67,15 +68,15 @@ fn is_within(path: &str, outer: &str) -> bool {
 }
 
 /// True for an edit of `apiVersion` or `kind`, also of a list item.
-fn is_about_type(edit: &Edit) -> bool {
+fn edits_type(edit: &Edit) -> bool {
     let is_type = |at: &FieldPath| ["/kind", "/apiVersion"].iter().any(|name| at.pointer().ends_with(name));
     matches!(edit, Edit::Set { at, .. } | Edit::Rename { at, .. } if is_type(at))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::verdict::JudgedFinding;
-    use super::is_widened;
+    use super::super::verdict::CheckedFinding;
+    use super::widens_matches;
     use tollgate_document::field::Path;
     use tollgate_document::finding::{Edit, NewValue};
     use tollgate_engine::rules::{Level, Origin};
@@ -86,7 +87,7 @@ mod tests {
         "apiVersion: resource.k8s.io/v1beta2\nkind: DeviceTaintRule\nspec:\n  deviceSelector: ";
 
     /// A finding of that origin whose fix writes the toleration or the selector.
-    fn finding(origin: Origin, is_rule: bool) -> JudgedFinding {
+    fn finding(origin: Origin, is_rule: bool) -> CheckedFinding {
         let spec = Path::ROOT.field("spec");
         let (devices, selector) = (spec.field("devices"), spec.field("deviceSelector"));
         let requests = devices.field("requests");
@@ -94,7 +95,7 @@ mod tests {
         let exactly = request.field("exactly");
         let tolerations = exactly.field("tolerations");
         let at = if is_rule { selector.owned() } else { tolerations.index(0).field("operator").owned() };
-        JudgedFinding {
+        CheckedFinding {
             object: 0,
             document: 0,
             rule: "x",
@@ -135,13 +136,13 @@ mod tests {
             let is_rule = object == RULE;
             for origin in [Origin::Documented, Origin::Lint] {
                 let fix = finding(origin, is_rule);
-                assert_eq!(is_widened(&texts[0], &texts[1], &[&fix]), expected, "{before} -> {after}");
+                assert_eq!(widens_matches(&texts[0], &texts[1], &[&fix]), expected, "{before} -> {after}");
             }
             // A server that refuses the text has nothing to compare with, unless nothing is left to match by.
             let fix = finding(Origin::Upstream, is_rule);
             let is_nothing = ["{}", "null"].contains(&after);
             assert_eq!(
-                is_widened(&texts[0], &texts[1], &[&fix]),
+                widens_matches(&texts[0], &texts[1], &[&fix]),
                 is_nothing || after.contains("- {key: b}"),
                 "{before} -> {after}"
             );
@@ -150,11 +151,11 @@ mod tests {
 
     #[test]
     fn a_correction_speaks_for_its_own_object_only() {
-        let other = JudgedFinding { document: 1, ..finding(Origin::Upstream, false) };
+        let other = CheckedFinding { document: 1, ..finding(Origin::Upstream, false) };
         let before =
             format!("{CLAIM}{{key: a, operator: exist}}\n---\n{CLAIM}{{key: b, operator: exists}}\n");
         let after = before.replace("exists", "Exists");
-        assert!(!is_widened(&before, &after, &[&other]), "the object that it corrects");
-        assert!(is_widened(&before, &before.replacen("{key: a, ", "{", 1), &[&other]), "another one");
+        assert!(!widens_matches(&before, &after, &[&other]), "the object that it corrects");
+        assert!(widens_matches(&before, &before.replacen("{key: a, ", "{", 1), &[&other]), "another one");
     }
 }

@@ -4,7 +4,7 @@
 use std::sync::LazyLock;
 
 use super::Fixer;
-use super::verdict::{self, Judged};
+use super::verdict::{self, CheckedText};
 use crate::cli::check::{TextChecker, TextSource};
 use crate::config::{Acceptance, Levels};
 use tollgate_api::profile::Profile;
@@ -27,7 +27,7 @@ pub(in crate::cli) fn fix(text: &str) {
         acceptance: Acceptance { file_levels: &levels, flag_levels: &levels, overrides: &[] },
         now: "2026-06-01T00:00:00Z",
     };
-    let before = Judged::of(&texts, "a.yaml", text, TextSource::Named);
+    let before = CheckedText::of(&texts, "a.yaml", text, TextSource::Named);
     for finding in &before.findings {
         for edit in finding.fix.iter().flat_map(|fix| &fix.edits) {
             assert!(text.get(edit.location.bytes.clone()).is_some(), "{edit:?} is outside of the text");
@@ -36,8 +36,8 @@ pub(in crate::cli) fn fix(text: &str) {
     for applies in [Applicability::Safe, Applicability::Unsafe] {
         let fixer = Fixer { texts, applies, source: TextSource::Named };
         let Some(fixed) = fixer.fix("a.yaml", text) else { continue };
-        let after = Judged::of(&texts, "a.yaml", &fixed.text, TextSource::Named);
-        assert!(verdict::is_kept_valid(&before, &after), "worse than before: {}", fixed.text);
+        let after = CheckedText::of(&texts, "a.yaml", &fixed.text, TextSource::Named);
+        assert!(verdict::stays_valid(&before, &after), "worse than before: {}", fixed.text);
         assert_eq!(fixer.fix("a.yaml", &fixed.text), None, "fixing again changes more: {}", fixed.text);
     }
 }

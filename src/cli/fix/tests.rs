@@ -12,7 +12,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use super::coverage;
-use super::verdict::{self, Judged};
+use super::verdict::{self, CheckedText};
 use super::{FixedText, Fixer};
 use crate::cli::check::{TextChecker, TextSource};
 use crate::config::{Acceptance, Levels};
@@ -109,15 +109,15 @@ struct Counts {
 fn try_text(engine: &Engine, name: &str, text: &str, counts: &mut Counts) {
     let levels = Levels::default();
     let texts = checker(engine, &levels);
-    let before = Judged::of(&texts, name, text, TextSource::Named);
+    let before = CheckedText::of(&texts, name, text, TextSource::Named);
     counts.texts += 1;
     for finding in &before.findings {
         let Some(fix) = &finding.fix else { continue };
         counts.fixes += 1;
         let fixed = source::apply(text, &fix.edits);
-        let widens = coverage::is_widened(text, &fixed, &[finding]);
+        let widens = coverage::widens_matches(text, &fixed, &[finding]);
         assert!(!widens, "{name}: {} matches more than before\n{fixed}", finding.identity());
-        let after = Judged::of(&texts, name, &fixed, TextSource::Named);
+        let after = CheckedText::of(&texts, name, &fixed, TextSource::Named);
         if !verdict::is_better(&before, &after, &[finding]) {
             println!("taken back in {name}: {}", finding.identity());
             counts.rejected += 1;
@@ -127,8 +127,8 @@ fn try_text(engine: &Engine, name: &str, text: &str, counts: &mut Counts) {
         let fixer = Fixer { texts, applies, source: TextSource::Named };
         let Some(FixedText { text: fixed, findings }) = fixer.fix(name, text) else { continue };
         counts.fixed += findings;
-        let after = Judged::of(&texts, name, &fixed, TextSource::Named);
-        assert!(verdict::is_kept_valid(&before, &after), "{name}: {fixed}");
+        let after = CheckedText::of(&texts, name, &fixed, TextSource::Named);
+        assert!(verdict::stays_valid(&before, &after), "{name}: {fixed}");
         assert_eq!(fixer.fix(name, &fixed), None, "{name}: fixing twice changes more\n{fixed}");
     }
 }

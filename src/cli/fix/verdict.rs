@@ -2,7 +2,7 @@
 //!
 //! Some mistakes hide others. An object that does not decode is not checked by any rule, an unknown field is not
 //! looked into, an object of an unknown kind is not read at all. What comes to light when such a mistake is mended was
-//! there before: it is no reason to take the fix back. [`is_hidden_before`] is the whole list.
+//! there before: it is no reason to take the fix back. [`was_hidden_by`] is the whole list.
 
 use std::collections::HashMap;
 
@@ -13,20 +13,20 @@ use tollgate_document::finding::{Applicability, Edit};
 use tollgate_document::source::TextFix;
 use tollgate_engine::rules::{Level, Origin};
 
-/// A checked text with its findings.
+/// The findings of a text and the status of its objects, to compare the text before and after a fix.
 #[derive(Debug)]
-pub(super) struct Judged {
-    pub(super) findings: Vec<JudgedFinding>,
+pub(super) struct CheckedText {
+    pub(super) findings: Vec<CheckedFinding>,
     /// The status of each object, in the order of the text.
     statuses: Vec<DocumentStatus>,
 }
 
 /// A finding without the data that only reports need.
 #[derive(Debug)]
-pub(super) struct JudgedFinding {
-    /// The number of its object in the text.
+pub(super) struct CheckedFinding {
+    /// Index of its object in the text.
     pub(super) object: usize,
-    /// The number of its document.
+    /// Index of its document in the text.
     pub(super) document: usize,
     pub(super) rule: &'static str,
     pub(super) origin: Origin,
@@ -36,19 +36,19 @@ pub(super) struct JudgedFinding {
     /// Path of the field with list indices.
     pub(super) field: String,
     pub(super) fix: Option<TextFix>,
-    /// The edits of the fix, by field.
+    /// The edits of the fix, which name fields and not bytes.
     pub(super) edits: Vec<Edit>,
 }
 
-impl Judged {
+impl CheckedText {
     /// Checks a text, and collects its findings for the comparison before and after a fix.
-    pub(super) fn of(texts: &TextChecker<'_>, file: &str, text: &str, source: TextSource) -> Judged {
-        let mut judged = Judged { findings: Vec::new(), statuses: Vec::new() };
+    pub(super) fn of(texts: &TextChecker<'_>, file: &str, text: &str, source: TextSource) -> CheckedText {
+        let mut judged = CheckedText { findings: Vec::new(), statuses: Vec::new() };
         texts.check(file, text, source, &mut |entry: &DocumentResult<'_>| {
             let object = judged.statuses.len();
             judged.statuses.push(entry.status);
             judged.findings.extend(
-                entry.findings.iter().map(|located| JudgedFinding::of(located, entry.document, object)),
+                entry.findings.iter().map(|located| CheckedFinding::of(located, entry.document, object)),
             );
         });
         judged
@@ -58,18 +58,18 @@ impl Judged {
     fn count_by_key(&self) -> HashMap<(usize, &'static str, &str), usize> {
         let mut counts = HashMap::new();
         for finding in &self.findings {
-            *counts.entry(finding.key()).or_default() += 1;
+            *counts.entry(finding.comparison_key()).or_default() += 1;
         }
         counts
     }
 }
 
-impl JudgedFinding {
-    fn of(located: &LocatedFinding, document: usize, object: usize) -> JudgedFinding {
+impl CheckedFinding {
+    fn of(located: &LocatedFinding, document: usize, object: usize) -> CheckedFinding {
         let diagnostic = &located.diagnostic;
         let finding = &diagnostic.finding;
         let field = finding.field();
-        JudgedFinding {
+        CheckedFinding {
             object,
             document,
             rule: finding.rule.id,
@@ -82,8 +82,9 @@ impl JudgedFinding {
         }
     }
 
-    /// Object, rule and path without indices, which do not change when other list items are removed.
-    fn key(&self) -> (usize, &'static str, &str) {
+    /// Object, rule and path without list indices. Used to match findings before and after a fix, which may
+    /// remove list items.
+    fn comparison_key(&self) -> (usize, &'static str, &str) {
         (self.object, self.rule, &self.place)
     }
 
@@ -92,8 +93,8 @@ impl JudgedFinding {
         format!("{} {} {}", self.object, self.rule, self.field)
     }
 
-    /// The bytes from the start of its first edit to the end of its last; (0, 0) without edits.
-    pub(super) fn extent(&self) -> (usize, usize) {
+    /// Returns the range of bytes from the start of its first edit to the end of its last; (0, 0) without edits.
+    pub(super) fn edited_range(&self) -> (usize, usize) {
         let edits = self.fix.as_ref().map(|fix| fix.edits.as_slice()).unwrap_or_default();
         let start = edits.first().map_or(0, |edit| edit.location.bytes.start);
         (start, edits.last().map_or(start, |edit| edit.location.bytes.end))
@@ -110,8 +111,8 @@ fn without_indexes(field: &str) -> String {
     out
 }
 
-/// True if every object that was checked before still is, and none is denied that was not.
-pub(super) fn is_kept_valid(before: &Judged, after: &Judged) -> bool {
+/// True if every object that was checked before is still checked, and no valid object has become invalid.
+pub(super) fn stays_valid(before: &CheckedText, after: &CheckedText) -> bool {
     let is_kept = |(before, after): (&DocumentStatus, &DocumentStatus)| {
         let is_worse = match after {
             DocumentStatus::Valid => false,
@@ -123,27 +124,29 @@ pub(super) fn is_kept_valid(before: &Judged, after: &Judged) -> bool {
     before.statuses.len() == after.statuses.len() && before.statuses.iter().zip(&after.statuses).all(is_kept)
 }
 
-/// True if all findings in `applied` are gone, and new findings are only those that the mistakes had hidden.
-pub(super) fn is_better(before: &Judged, after: &Judged, applied: &[&JudgedFinding]) -> bool {
-    if !is_kept_valid(before, after) {
+/// True if the fixes improve the text: the findings in `applied` are gone, and new findings are only those that
+/// these mistakes had hidden.
+pub(super) fn is_better(before: &CheckedText, after: &CheckedText, applied: &[&CheckedFinding]) -> bool {
+    if !stays_valid(before, after) {
         return false;
     }
     let (old, new) = (before.count_by_key(), after.count_by_key());
-    let is_gone = |finding: &&JudgedFinding| {
-        new.get(&finding.key()).copied().unwrap_or_default()
-            < old.get(&finding.key()).copied().unwrap_or_default()
+    let is_gone = |finding: &&CheckedFinding| {
+        new.get(&finding.comparison_key()).copied().unwrap_or_default()
+            < old.get(&finding.comparison_key()).copied().unwrap_or_default()
     };
     if !applied.iter().all(is_gone) {
         return false;
     }
     after.findings.iter().all(|finding| {
-        let is_new = new.get(&finding.key()) > old.get(&finding.key());
-        !is_new || applied.iter().any(|applied| is_hidden_before(finding, applied))
+        let is_new = new.get(&finding.comparison_key()) > old.get(&finding.comparison_key());
+        !is_new || applied.iter().any(|applied| was_hidden_by(finding, applied))
     })
 }
 
-/// True if the mistake that `applied` mends may have hidden the finding until now.
-fn is_hidden_before(finding: &JudgedFinding, applied: &JudgedFinding) -> bool {
+/// True if the finding may be visible only because the fix of `applied` corrected a mistake that kept it from
+/// being checked.
+fn was_hidden_by(finding: &CheckedFinding, applied: &CheckedFinding) -> bool {
     if finding.object != applied.object {
         return false;
     }
@@ -154,7 +157,7 @@ fn is_hidden_before(finding: &JudgedFinding, applied: &JudgedFinding) -> bool {
             !is_of_decoding || finding.place.starts_with(&applied.place)
         }
         // An unknown kind is not read. Another version of a known one must bring no errors of decoding.
-        "unserved-version" => !is_of_decoding || applied.edits.iter().all(is_about_kind),
+        "unserved-version" => !is_of_decoding || applied.edits.iter().all(edits_kind),
         // Nobody looks into an unknown field.
         "unknown-field" => {
             let mut targets = applied.edits.iter().filter_map(edit_target);
@@ -170,11 +173,12 @@ fn is_hidden_before(finding: &JudgedFinding, applied: &JudgedFinding) -> bool {
 }
 
 /// True for an edit of `kind`, also of a list item.
-fn is_about_kind(edit: &Edit) -> bool {
+fn edits_kind(edit: &Edit) -> bool {
     matches!(edit, Edit::Set { at, .. } if at.pointer().ends_with("/kind"))
 }
 
-/// The path to which an edit moves something that was not checked there before; `None` for edits that move nothing.
+/// Returns the path to which an edit moves a field, where the field is checked for the first time; `None` for
+/// edits that move nothing.
 pub(super) fn edit_target(edit: &Edit) -> Option<String> {
     let print = |path: &FieldPath| path.print(PathStyle::User);
     let below =

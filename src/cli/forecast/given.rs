@@ -8,7 +8,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::stored::{self, StoredForm};
+use super::stored::{self, StoredName};
 use crate::cli::console::Console;
 use crate::cli::impact::print_denials;
 use crate::cli::outcome::Failure;
@@ -22,9 +22,9 @@ use tollgate_engine::rules::{Level, RuleSet};
 use tollgate_forecast::{Forecast, ObjectKind, Origin, State};
 use tollgate_formats::sanitize;
 
-/// The rules of the API server, and the one that says that admin access could not be checked. Without the latter, admin
-/// access in a namespace that the state does not contain would count as refused.
-const RULES: &str = "upstream,decoding,strict,admin-access-unchecked";
+/// The rules of the API server, and one rule of Tollgate: without `admin-access-unchecked`, admin access in a
+/// namespace that the state does not contain would be refused.
+const ADMISSION_RULES: &str = "upstream,decoding,strict,admin-access-unchecked";
 
 /// The kinds of objects that `tollgate forecast` can apply.
 const APPLIED_KINDS: [ObjectKind; 11] = [
@@ -41,7 +41,8 @@ const APPLIED_KINDS: [ObjectKind; 11] = [
     ObjectKind::Job,
 ];
 
-/// Kinds whose pods are made when an object is new. How a change rolls out is not modelled.
+/// Workloads whose pods are forecast if the object is new. How a change of an existing one rolls out is not
+/// simulated.
 const WORKLOAD_KINDS: [ObjectKind; 3] = [ObjectKind::Deployment, ObjectKind::StatefulSet, ObjectKind::Job];
 
 /// The documents of the files on the command line, each with the name of its file.
@@ -51,15 +52,8 @@ pub(super) struct GivenDocuments<'t>(Vec<(&'t str, Document<'t>)>);
 /// An object of a file on the command line.
 #[derive(Debug)]
 pub(super) struct GivenObject<'d> {
-    file: &'d str,
-    item: ListedObject<'d>,
-}
-
-impl GivenObject<'_> {
-    /// The name of its file, and the object with the apiVersion and kind of its list if it has neither.
-    pub(super) fn parts(&self) -> (&str, Value<'_>) {
-        (self.file, self.item.value())
-    }
+    pub(super) file: &'d str,
+    pub(super) item: ListedObject<'d>,
 }
 
 /// An object that the API server refuses.
@@ -74,7 +68,7 @@ pub(super) struct RefusedObject {
     pub(super) reasons: Vec<Refusal>,
 }
 
-/// An object that is applied.
+/// An object that the forecast applies, for the report.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct AppliedObject<'a> {
     pub(super) kind: ObjectKind,
@@ -87,20 +81,20 @@ pub(super) struct AppliedObject<'a> {
 /// The reason why the API server would refuse an object.
 #[derive(Debug)]
 pub(super) struct Refusal {
-    /// The rule that says so; `None` for what no rule checks.
+    /// The rule that refuses it; `None` if Tollgate has no rule for the reason.
     pub(super) rule: Option<&'static str>,
     pub(super) field: String,
     pub(super) message: String,
 }
 
 impl Refusal {
-    fn of(found: &Diagnostic) -> Refusal {
+    fn from_diagnostic(found: &Diagnostic) -> Refusal {
         let field = found.finding.at.print(PathStyle::User);
         Refusal { rule: Some(found.finding.rule.id), field, message: found.to_string() }
     }
 
-    /// An object in a namespace that does not exist, in the words of the API server.
-    fn no_namespace(namespace: &str) -> Refusal {
+    /// The refusal of an object whose namespace does not exist, in the words of the API server.
+    fn namespace_not_found(namespace: &str) -> Refusal {
         let message = format!("namespaces {namespace:?} not found");
         Refusal { rule: None, field: "metadata.namespace".to_owned(), message }
     }
@@ -112,20 +106,20 @@ const BUILT_IN_NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public",
 /// The objects that the API server would store, and those that it would refuse.
 #[derive(Default, Debug)]
 pub(super) struct Admission {
-    /// The objects as they are stored, as JSON, in the order given.
+    /// The objects as the API server would store them, as JSON, in the order given.
     accepted: Vec<String>,
     pub(super) refused: Vec<RefusedObject>,
     /// Objects that a forecast does not apply, and assumptions.
     pub(super) notes: Vec<String>,
-    /// The place in `accepted` of the last object of each kind, namespace and name.
+    /// Index in `accepted` of the last object of each kind, namespace and name.
     last: BTreeMap<(ObjectKind, String, String), usize>,
     /// Namespaces and names of pods that have only `generateName`: their real names are not known.
     made_up_names: BTreeSet<(String, String)>,
 }
 
 impl<'t> GivenDocuments<'t> {
-    /// Parses texts, each with its name. A file without objects is an error, because a forecast without them looks the
-    /// same.
+    /// Parses texts, each with its name. A text without objects is an error, because its forecast would look like
+    /// one without changes.
     pub(super) fn parse(texts: &'t [(String, String)]) -> Result<GivenDocuments<'t>, Failure> {
         let mut found = Vec::new();
         for (file, text) in texts {
@@ -173,20 +167,21 @@ impl Admission {
         now: &str,
     ) -> Admission {
         let mut admission = Admission::default();
-        let Ok(rules) = RuleSet::parse(RULES) else { return admission };
+        let Ok(rules) = RuleSet::parse(ADMISSION_RULES) else { return admission };
         let engine = Engine::new(vec![profile], rules);
         for object in given {
-            admission.admit(*object, state, &engine, profile, now);
+            admission.admit_object(*object, state, &engine, profile, now);
         }
         admission
     }
 
-    /// The accepted objects as documents.
+    /// Parses the accepted objects.
     pub(super) fn documents(&self) -> Vec<Doc<'_>> {
         self.accepted.iter().filter_map(|json| doc::parse(json).ok()).collect()
     }
 
-    /// The objects that are applied, in the order given. An object that is given again has its last place.
+    /// Returns the accepted objects in the order given. An object that is given twice is listed once, at its last
+    /// place.
     pub(super) fn applied(&self) -> Vec<AppliedObject<'_>> {
         let mut applied: Vec<(usize, AppliedObject<'_>)> = Vec::new();
         for ((kind, namespace, name), place) in &self.last {
@@ -198,7 +193,7 @@ impl Admission {
         applied.into_iter().map(|(_, object)| object).collect()
     }
 
-    /// Removes the names of pods that only stand for a generated name.
+    /// Removes names from the forecast that were made up for pods with only a `generateName`.
     pub(super) fn forget_made_up_names(&self, forecast: &mut Forecast) {
         for pod in forecast.pods.iter_mut().filter(|pod| pod.origin == Origin::Given) {
             let is_made_up =
@@ -218,7 +213,9 @@ impl Admission {
         }
     }
 
-    fn admit(
+    /// Accepts or refuses an object as the API server would, given the state and the objects accepted before it,
+    /// or adds a note why the forecast ignores it.
+    fn admit_object(
         &mut self,
         (file, object): (&str, Value<'_>),
         state: &State<'_>,
@@ -228,11 +225,11 @@ impl Admission {
     ) {
         let (api_version, name) = (object.get("apiVersion").str(), object.get("kind").str());
         let kind = ObjectKind::of(api_version, name);
-        let form = StoredForm::of(kind, object, self.accepted.len());
+        let form = StoredName::of(kind, object, self.accepted.len());
         let stored = kind.and_then(|kind| {
             let last = self.last.get(&(kind, form.namespace.clone(), form.name.clone()));
             let before = last.and_then(|place| self.accepted.get(*place)).cloned();
-            before.or_else(|| stored::of_state(state, kind, &form.namespace, &form.name))
+            before.or_else(|| stored::stored_object_json(state, kind, &form.namespace, &form.name))
         });
         let stored = stored.as_deref().and_then(|json| doc::parse(json).ok());
         let old_object = stored.as_ref().map(Doc::root).filter(|_| kind.is_some_and(stored::is_dra));
@@ -246,7 +243,7 @@ impl Admission {
         let labels = namespace.as_ref().map_or(Labels::Unknown, |labels| Labels::Known(labels.root()));
         let verdict = engine.validate(&request, labels);
         let denials = verdict.findings().iter().filter(|found| found.level == Level::Deny);
-        let mut reasons: Vec<Refusal> = denials.map(Refusal::of).collect();
+        let mut reasons: Vec<Refusal> = denials.map(Refusal::from_diagnostic).collect();
         // A state without namespaces does not say which there are.
         let knows_namespaces = !state.of_kind(ObjectKind::Namespace).is_empty();
         if kind.is_some_and(ObjectKind::is_namespaced)
@@ -254,7 +251,7 @@ impl Admission {
             && namespace.is_none()
             && !BUILT_IN_NAMESPACES.contains(&form.namespace.as_str())
         {
-            reasons.push(Refusal::no_namespace(&form.namespace));
+            reasons.push(Refusal::namespace_not_found(&form.namespace));
         }
         let shown = || sanitize::line(&format!("{file}: {name} {}", form.shown_name())).into_owned();
         if !reasons.is_empty() {
@@ -279,7 +276,9 @@ impl Admission {
             ));
             return;
         }
-        if let Some(finding) = verdict.findings().iter().find(|found| found.finding.rule.id == UNCHECKED) {
+        if let Some(finding) =
+            verdict.findings().iter().find(|found| found.finding.rule.id == ADMIN_ACCESS_UNCHECKED)
+        {
             self.notes.push(format!("{}: {finding}; assuming that it is allowed", shown()));
         }
         let json = form.stored_json(kind, &request, stored.as_ref().map(Doc::root), profile);
@@ -305,4 +304,4 @@ impl Admission {
 }
 
 /// The rule that reports that admin access could not be checked.
-const UNCHECKED: &str = "admin-access-unchecked";
+const ADMIN_ACCESS_UNCHECKED: &str = "admin-access-unchecked";

@@ -6,6 +6,7 @@ use crate::report::record::{Json, list, record};
 use tollgate_forecast::{EvictedPod, PlacedClaim, PlacedDevice, Placement, PodForecast, Totals};
 use tollgate_formats::gotime;
 
+/// Returns the forecast for one profile as JSON.
 pub(super) fn forecast_record(report: &ForecastReport) -> Json {
     let ForecastReport { profile, at, forecast, admission } = report;
     record! {

@@ -6,11 +6,11 @@ use crate::cli::limit_list::LimitList;
 use tollgate_forecast::Forecast;
 
 /// The names that `--max` accepts in a forecast.
-const NAMES: [&str; 5] = ["pending", "sometimes", "unknown", "not-recreated", "evicted"];
+const LIMIT_NAMES: [&str; 5] = ["pending", "sometimes", "unknown", "not-recreated", "evicted"];
 
 /// Parses the value of `--max`.
 pub(super) fn parse(text: &str) -> Result<LimitList, String> {
-    LimitList::parse(text, &NAMES)
+    LimitList::parse(text, &LIMIT_NAMES)
 }
 
 /// The result of comparing a forecast with `--max`: messages about limits that are or may be exceeded.
@@ -23,7 +23,7 @@ pub(in crate::cli) struct CheckedLimits {
 }
 
 /// Compares the forecast with all limits of `--max`.
-pub(super) fn check(limits: &LimitList, forecast: &Forecast) -> CheckedLimits {
+pub(super) fn check_limits(limits: &LimitList, forecast: &Forecast) -> CheckedLimits {
     let totals = forecast.totals;
     let mut checked = check_pending(limits, forecast);
     for (name, count, one, several) in [

@@ -15,7 +15,7 @@ use std::thread;
 
 use tollgate_forecast::{Forecast, Plan};
 
-/// Says whether nobody wants the result any more.
+/// Returns true if the result is no longer wanted, so that the work can stop.
 pub(in crate::cli) type StopFn = Arc<dyn Fn() -> bool + Send + Sync>;
 
 /// The payload with which [`play`] unwinds if it is stopped.
@@ -25,8 +25,8 @@ thread_local! {
     static STOP: RefCell<Option<StopFn>> = const { RefCell::new(None) };
 }
 
-/// Does work on this thread that is given up when `stop` says so and the next course of a forecast is due. `None` if it
-/// was given up. It unwinds, so that nothing between here and the courses needs to know of it.
+/// Runs `work` on this thread, and returns `None` if it was stopped: forecasts in it stop before their next
+/// course when `stop` returns true. They stop by unwinding, so that the code in between need not handle it.
 #[cfg(feature = "ui")]
 pub(in crate::cli) fn stop_when<T>(stop: StopFn, work: impl FnOnce() -> T) -> Option<T> {
     STOP.set(Some(stop));
@@ -39,8 +39,8 @@ pub(in crate::cli) fn stop_when<T>(stop: StopFn, work: impl FnOnce() -> T) -> Op
     }
 }
 
-/// Plays that many courses and puts them together, each as soon as it is played: only what is the same in several of
-/// them is kept.
+/// Plays `samples` courses of a plan on all cores, and combines them into a forecast. Each course is dropped once
+/// it is combined.
 pub(in crate::cli) fn play(plan: &Plan<'_>, samples: NonZeroU32) -> Forecast {
     let samples = samples.get();
     let cores = thread::available_parallelism().map_or(1, NonZeroUsize::get);

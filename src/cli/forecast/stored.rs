@@ -10,22 +10,23 @@ use tollgate_document::source::list;
 use tollgate_engine::engine::{Attributes, as_stored};
 use tollgate_forecast::{ObjectKind, State};
 
-/// The taints of nodes that pods tolerate for five minutes unless they say otherwise.
-const NODE_TAINTS: [&str; 2] = ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"];
+/// Taints of failed nodes, for which admission adds a toleration of five minutes to pods that have none.
+const TAINTS_OF_FAILED_NODES: [&str; 2] = ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"];
 
 /// The namespace and name under which an object is stored.
 #[derive(Debug)]
-pub(super) struct StoredForm {
+pub(super) struct StoredName {
     /// Empty for kinds without a namespace.
     pub(super) namespace: String,
     pub(super) name: String,
-    /// The object has only `generateName`, so that nobody knows its name yet.
+    /// True if the object has only `generateName`, so that its name is made up here.
     pub(super) is_made_up: bool,
 }
 
-impl StoredForm {
-    /// The form of an object; `number` makes up different names for objects with the same `generateName`.
-    pub(super) fn of(kind: Option<ObjectKind>, object: Value<'_>, number: usize) -> StoredForm {
+impl StoredName {
+    /// Returns where an object is stored. `number` makes up different names for objects with the same
+    /// `generateName`.
+    pub(super) fn of(kind: Option<ObjectKind>, object: Value<'_>, number: usize) -> StoredName {
         let metadata = object.get("metadata");
         let text = |field: &str| metadata.get(field).str().to_owned();
         let namespace = match kind {
@@ -35,9 +36,9 @@ impl StoredForm {
         };
         let (name, prefix) = (text("name"), text("generateName"));
         if name.is_empty() && !prefix.is_empty() {
-            return StoredForm { namespace, name: format!("{prefix}new-{number}"), is_made_up: true };
+            return StoredName { namespace, name: format!("{prefix}new-{number}"), is_made_up: true };
         }
-        StoredForm { namespace, name, is_made_up: false }
+        StoredName { namespace, name, is_made_up: false }
     }
 
     /// Returns namespace and name of the object: `app/web`.
@@ -70,7 +71,7 @@ impl StoredForm {
         let spec = match kind {
             ObjectKind::Pod => Some(pod_spec_json(object.get("spec"), old.get("spec").get("nodeName"))),
             ObjectKind::Deployment | ObjectKind::StatefulSet | ObjectKind::Job => {
-                Some(template_json(object.get("spec")))
+                Some(workload_spec_json(object.get("spec")))
             }
             _ => None,
         };
@@ -97,7 +98,7 @@ impl StoredForm {
     }
 }
 
-/// The JSON of a DeviceTaintRule with another effect.
+/// Returns the JSON of a DeviceTaintRule with its effect replaced.
 pub(in crate::cli) fn with_effect(rule: Value<'_>, effect: &str) -> String {
     let spec = rule.get("spec");
     let taint = with_members(spec.get("taint"), &[("effect", Some(quoted(effect)))]);
@@ -116,16 +117,22 @@ pub(super) fn is_dra(kind: ObjectKind) -> bool {
     )
 }
 
-/// The JSON of an object of the state, with its type, which items of lists need not have.
-pub(super) fn of_state(state: &State<'_>, kind: ObjectKind, namespace: &str, name: &str) -> Option<String> {
+/// Returns the JSON of an object in the state, with apiVersion and kind, which items of lists may lack; `None` if
+/// it does not exist.
+pub(super) fn stored_object_json(
+    state: &State<'_>,
+    kind: ObjectKind,
+    namespace: &str,
+    name: &str,
+) -> Option<String> {
     let object = state.of_kind(kind).get(namespace, name)?;
     let version = object.version.name();
     let api_version = if is_dra(kind) { format!("resource.k8s.io/{version}") } else { "v1".to_owned() };
     Some(list::with_type(object.value, &api_version, kind.name()).value().to_json())
 }
 
-/// The spec of a workload with the defaults of its pods.
-fn template_json(spec: Value<'_>) -> String {
+/// Returns the spec of a workload with the defaults in its pod template.
+fn workload_spec_json(spec: Value<'_>) -> String {
     let template = spec.get("template");
     let pods = pod_spec_json(template.get("spec"), Value::absent());
     with_members(spec, &[("template", Some(with_members(template, &[("spec", Some(pods))])))])
@@ -154,7 +161,7 @@ fn pod_spec_json(spec: Value<'_>, node: Value<'_>) -> String {
 /// unless the pod has its own.
 fn tolerations_json(given: Value<'_>) -> String {
     let mut tolerations: Vec<String> = given.items().map(Value::to_json).collect();
-    for taint in NODE_TAINTS {
+    for taint in TAINTS_OF_FAILED_NODES {
         let is_about = |toleration: Value<'_>| {
             ["", taint].contains(&toleration.get("key").str())
                 && ["", "NoExecute"].contains(&toleration.get("effect").str())
@@ -168,8 +175,8 @@ fn tolerations_json(given: Value<'_>) -> String {
     format!("[{}]", tolerations.join(","))
 }
 
-/// A container whose requests are at least those that its limits imply, and whose ports are those of the host if the pod
-/// uses its network.
+/// Returns a container with defaults: requests follow from limits, and if the pod uses the network of the host,
+/// ports are also host ports.
 fn container_json(container: Value<'_>, is_on_host: bool) -> String {
     let mut members = Vec::new();
     let resources = container.get("resources");
@@ -192,8 +199,8 @@ fn container_json(container: Value<'_>, is_on_host: bool) -> String {
     with_members(container, &members)
 }
 
-/// The JSON of an object with some members replaced or added, or removed if their new value is `None`. Anything but an
-/// object counts as one without members.
+/// Returns the JSON of an object with some members replaced or added, or removed if their new value is `None`.
+/// Anything but an object counts as one without members.
 fn with_members(object: Value<'_>, changes: &[(&str, Option<String>)]) -> String {
     let is_kept = |key: &str| !changes.iter().any(|(changed, _)| *changed == key);
     let mut members: Vec<String> = Vec::new();
@@ -213,7 +220,7 @@ fn quoted(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::StoredForm;
+    use super::StoredName;
     use tollgate_api::profile::Profile;
     use tollgate_document::doc;
     use tollgate_engine::engine::Attributes;
@@ -260,7 +267,7 @@ mod tests {
             let object = doc::parse(object).expect("JSON");
             let old = (!old.is_empty()).then(|| doc::parse(old).expect("JSON"));
             let old = old.as_ref().map(doc::Doc::root);
-            let form = StoredForm::of(Some(kind), object.root(), 0);
+            let form = StoredName::of(Some(kind), object.root(), 0);
             let request = Attributes {
                 old_object: old,
                 ..Attributes::create(object.root(), "", "2026-01-01T00:00:00Z")
@@ -270,7 +277,7 @@ mod tests {
             assert_eq!(canonical(&stored), canonical(expected));
         }
         let generated = doc::parse(r#"{"metadata":{"generateName":"web-"}}"#).expect("JSON");
-        let form = StoredForm::of(Some(ObjectKind::Pod), generated.root(), 3);
+        let form = StoredName::of(Some(ObjectKind::Pod), generated.root(), 3);
         assert_eq!((form.shown_name().as_str(), form.is_made_up), ("default/web-new-3", true));
     }
 }

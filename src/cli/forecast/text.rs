@@ -9,36 +9,36 @@ use std::fmt::Write as _;
 use super::ForecastReport;
 use crate::cli::impact::GroupBy;
 use crate::cli::table;
-use sentence::summary;
+use sentence::summary_line;
 pub(in crate::cli) use sentence::summary_of_evicted;
 use tollgate_forecast::{Forecast, Origin, Placement, PodForecast, PodOutcome};
 use tollgate_formats::count::counted;
 use tollgate_formats::gotime;
 use tollgate_formats::sanitize::line;
 
-/// Placements of a pod that the table shows.
-const SHOWN_PLACEMENTS: usize = 2;
+/// Maximum number of placements that the table shows for a pod.
+const MAX_SHOWN_PLACEMENTS: usize = 2;
 
 /// Maximum number of pods that are named for one cause.
-const NAMED_PODS: usize = 5;
+const MAX_NAMED_PODS: usize = 5;
 
 /// The text report of a forecast; lists at most `limit` pods, all for 0.
-pub(super) fn render(report: &ForecastReport, limit: usize, by: Option<GroupBy>) -> String {
+pub(super) fn forecast_text(report: &ForecastReport, limit: usize, by: Option<GroupBy>) -> String {
     let ForecastReport { profile, at, forecast, .. } = report;
     let mut out = String::new();
     let (courses, time) = (counted(forecast.samples as usize, "course"), gotime::rfc3339(*at));
     _ = writeln!(out, "Forecast ({}, at {time}, {courses})", profile.name);
     _ = writeln!(out, "{}", evictions_line(forecast, *at));
     for origin in [Origin::Replacement, Origin::Given, Origin::Waiting] {
-        out.push_str(&summary(forecast, origin));
+        out.push_str(&summary_line(forecast, origin));
     }
     match by {
-        Some(by) => out.push_str(&groups::tables(forecast, by)),
+        Some(by) => out.push_str(&groups::group_table(forecast, by)),
         None => out.push_str(&pod_tables(forecast, limit)),
     }
     out.push_str(&pending_section(forecast));
     out.push_str(&unknown_section(forecast));
-    _ = writeln!(out, "\n{}", total_line(forecast));
+    _ = writeln!(out, "\n{}", totals_line(forecast));
     out
 }
 
@@ -54,7 +54,8 @@ fn evictions_line(forecast: &Forecast, at: gotime::Timestamp) -> String {
     out
 }
 
-/// A table for each origin, with at most `limit` pods together.
+/// Returns a table of pods for each origin (replacements, given, waiting), with at most `limit` pods in all; 0
+/// means no limit.
 fn pod_tables(forecast: &Forecast, limit: usize) -> String {
     let mut out = String::new();
     let mut left = if limit == 0 { usize::MAX } else { limit };
@@ -64,7 +65,8 @@ fn pod_tables(forecast: &Forecast, limit: usize) -> String {
         (Origin::Waiting, "Pods that already wait", "POD"),
     ] {
         let pods: Vec<&PodForecast> = forecast.pods.iter().filter(|pod| pod.origin == origin).collect();
-        let rows: Vec<Vec<String>> = pods.iter().take(left).map(|pod| row(pod, forecast.samples)).collect();
+        let rows: Vec<Vec<String>> =
+            pods.iter().take(left).map(|pod| pod_row(pod, forecast.samples)).collect();
         left -= rows.len();
         if !rows.is_empty() {
             let header = [column, "WORKLOAD", "OUTCOME", "NODE: DEVICES"];
@@ -79,13 +81,13 @@ fn pod_tables(forecast: &Forecast, limit: usize) -> String {
     out
 }
 
-fn row(pod: &PodForecast, samples: u32) -> Vec<String> {
+fn pod_row(pod: &PodForecast, samples: u32) -> Vec<String> {
     let workload = pod.workload.as_ref();
     vec![
         shown_name(pod),
         workload.map_or_else(|| "-".to_owned(), |workload| format!("{}/{}", workload.kind, workload.name)),
-        outcome(pod, samples),
-        placements(pod, samples),
+        outcome_text(pod, samples),
+        placements_text(pod, samples),
     ]
 }
 
@@ -95,7 +97,7 @@ fn shown_name(pod: &PodForecast) -> String {
     format!("{}/{}", pod.namespace, name.map_or("(new)", String::as_str))
 }
 
-fn outcome(pod: &PodForecast, samples: u32) -> String {
+fn outcome_text(pod: &PodForecast, samples: u32) -> String {
     let outcome = match pod.outcome {
         PodOutcome::Sometimes => format!("fits in {} of {samples}", pod.fits),
         PodOutcome::NotRecreated => "not recreated".to_owned(),
@@ -107,26 +109,26 @@ fn outcome(pod: &PodForecast, samples: u32) -> String {
     if pod.evicted_again { format!("{outcome}, evicted again") } else { outcome }
 }
 
-/// The most frequent placements, with the number of courses unless there is only one placement.
-fn placements(pod: &PodForecast, samples: u32) -> String {
+/// Returns the most frequent placements as text, each with its number of courses unless all courses agree.
+fn placements_text(pod: &PodForecast, samples: u32) -> String {
     let is_certain = matches!(pod.placements.as_slice(), [only] if only.courses == samples);
-    let shown = pod.placements.iter().take(SHOWN_PLACEMENTS).map(|placement| {
-        let devices = devices(placement);
+    let shown = pod.placements.iter().take(MAX_SHOWN_PLACEMENTS).map(|placement| {
+        let devices = devices_text(placement);
         let colon = if devices.is_empty() { "" } else { ": " };
         let node = &placement.place.node;
         let courses = if is_certain { String::new() } else { format!(" ({})", placement.courses) };
         format!("{node}{colon}{devices}{courses}")
     });
     let mut parts: Vec<String> = shown.collect();
-    let more = pod.placements.len().saturating_sub(SHOWN_PLACEMENTS) + pod.placements_omitted;
+    let more = pod.placements.len().saturating_sub(MAX_SHOWN_PLACEMENTS) + pod.placements_omitted;
     if more > 0 {
         parts.push(format!("and {more} more"));
     }
     if parts.is_empty() { "-".to_owned() } else { parts.join(", ") }
 }
 
-/// The devices of a placement. Most pools have the name of their node, which need not be repeated.
-fn devices(placement: &Placement) -> String {
+/// Returns the devices of a placement as text. Omits the pool if it has the name of the node, as most pools do.
+fn devices_text(placement: &Placement) -> String {
     let devices = placement.place.claims.iter().flat_map(|claim| &claim.devices);
     let name = |pool: &str, device: &str| {
         if pool == placement.place.node { device.to_owned() } else { format!("{pool}/{device}") }
@@ -195,15 +197,15 @@ fn unknown_section(forecast: &Forecast) -> String {
 
 /// Returns the names of the first pods, and the number of others: `app/a, app/b and 3 more`.
 fn pod_names(pods: &[&PodForecast]) -> String {
-    let mut names: Vec<String> = pods.iter().take(NAMED_PODS).map(|pod| shown_name(pod)).collect();
-    if pods.len() > NAMED_PODS {
-        names.push(format!("and {} more", pods.len() - NAMED_PODS));
+    let mut names: Vec<String> = pods.iter().take(MAX_NAMED_PODS).map(|pod| shown_name(pod)).collect();
+    if pods.len() > MAX_NAMED_PODS {
+        names.push(format!("and {} more", pods.len() - MAX_NAMED_PODS));
     }
     line(&names.join(", ")).into_owned()
 }
 
 /// Returns the totals by outcome: `total: 6 fit, 0 sometimes, 2 pending, 0 unknown, 0 not recreated`.
-fn total_line(forecast: &Forecast) -> String {
+fn totals_line(forecast: &Forecast) -> String {
     let totals = forecast.totals;
     let mut out = format!(
         "total: {} fit, {} sometimes, {} pending, {} unknown, {} not recreated",

@@ -22,7 +22,7 @@ pub(in crate::cli) enum GroupBy {
 }
 
 impl GroupBy {
-    /// Groups need objects that a snapshot of impact does not have.
+    /// True if pods and workloads of the cluster are needed, which the snapshot of an impact does not contain.
     pub(super) fn needs_objects(self) -> bool {
         self != GroupBy::Namespace
     }
@@ -38,7 +38,7 @@ enum GroupKey<'a> {
     Node(Option<&'a str>),
 }
 
-/// The pods of a group by their outcome.
+/// Numbers of the pods of a group by their outcome, and the time of the last eviction.
 #[derive(Clone, Copy, Default, Debug)]
 pub(super) struct OutcomeCounts {
     pub(super) now: usize,
@@ -106,7 +106,7 @@ impl<'a> Groups<'a> {
             [names, &["PODS", "EVICTED", "NOW", "LATER", "TOLERATED", "UNAFFECTED", "LAST EVICTION"]]
                 .concat();
         let shown = listed_count(self.groups.len(), limit);
-        let rows: Vec<Vec<String>> = self.groups.iter().take(shown).map(row).collect();
+        let rows: Vec<Vec<String>> = self.groups.iter().take(shown).map(group_row).collect();
         let mut out = table::aligned(&header, &rows);
         if self.groups.len() > shown {
             _ = writeln!(out, "… and {} more; --limit 0 lists them all", self.groups.len() - shown);
@@ -114,7 +114,7 @@ impl<'a> Groups<'a> {
         out
     }
 
-    /// The word of `--by`, and the groups for JSON.
+    /// Returns the value of `--by` and a JSON record for each group.
     pub(super) fn records(&self) -> (&'static str, Vec<Json>) {
         let by = match self.by {
             GroupBy::Namespace => "namespace",
@@ -144,7 +144,7 @@ fn group_key<'a>(pod: &PodImpact<'a>, by: GroupBy, state: Option<&State<'a>>) ->
     }
 }
 
-fn row((key, counts): &(GroupKey<'_>, OutcomeCounts)) -> Vec<String> {
+fn group_row((key, counts): &(GroupKey<'_>, OutcomeCounts)) -> Vec<String> {
     let names = match key {
         GroupKey::Namespace(namespace) => vec![(*namespace).to_owned()],
         GroupKey::Workload(namespace, workload) => {
@@ -158,8 +158,8 @@ fn row((key, counts): &(GroupKey<'_>, OutcomeCounts)) -> Vec<String> {
     names.into_iter().chain(numbers.map(|number| number.to_string())).chain([last]).collect()
 }
 
-/// A group in JSON. The members that name it depend on `--by`; they are null for pods without a controller, and for
-/// those that are not scheduled.
+/// Returns the JSON record of a group. Which members name the group depends on `--by`; they are null for pods
+/// without a controller, and for pods that are not scheduled.
 fn group_record(key: GroupKey<'_>, counts: OutcomeCounts) -> Json {
     let (namespace, workload, node) = match key {
         GroupKey::Namespace(namespace) => (Some(namespace), None, None),

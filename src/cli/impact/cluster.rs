@@ -21,7 +21,7 @@ impl Arguments {
     fn needs_objects(&self, inventory: &Inventory) -> bool {
         let has_groups = || {
             let mut kinds = GROUP_KINDS.iter().chain([&ObjectKind::Node]);
-            kinds.any(|kind| inventory.names_object_kind(*kind))
+            kinds.any(|kind| inventory.object_kinds.contains(kind))
         };
         self.by.is_some_and(GroupBy::needs_objects) || has_groups()
     }
@@ -32,7 +32,7 @@ impl Arguments {
         tally: &mut Tally,
         console: &mut Console,
     ) -> Result<ClusterInput, Failure> {
-        let needs_attributes = self.may_select_by_class()?;
+        let needs_attributes = self.needs_device_attributes()?;
         if self.state.paths.is_empty() {
             return read_live(self, needs_attributes, tally, console);
         }
@@ -41,13 +41,13 @@ impl Arguments {
         let profiles = self.release.dump_profiles(&inventory, console)?;
         let source = StateSource::of(&self.state.paths, &inventory, &self.release)?;
         let omissions = inventory.omissions(self.state.assume_complete);
-        let omissions = self.check_completeness(omissions, tally, console);
+        let omissions = self.report_dump_omissions(omissions, tally, console);
         Ok(ClusterInput { snapshot, omissions, profiles, texts, listed: None, unlisted: Vec::new(), source })
     }
 
-    /// True if a given rule may select devices by class or expression, so that the state must contain their attributes.
-    /// What can be read only once is not read here.
-    fn may_select_by_class(&self) -> Result<bool, Failure> {
+    /// True if the attributes of devices must be read, because a given rule may select devices by class or
+    /// expression. Assumes so for inputs that can be read only once.
+    fn needs_device_attributes(&self) -> Result<bool, Failure> {
         for input in files::collect_complete(&self.paths)? {
             if !input.can_be_read_twice() {
                 return Ok(true);
@@ -60,8 +60,9 @@ impl Arguments {
         Ok(false)
     }
 
-    /// Prints a note for each kind of object that the dump lacks, and returns the notes.
-    pub(super) fn check_completeness(
+    /// Reports what a dump lacks, and returns the messages. With `--max` they are errors, because a limit that
+    /// was not checked must not pass.
+    pub(super) fn report_dump_omissions(
         &self,
         omissions: DumpOmissions,
         tally: &mut Tally,
@@ -71,19 +72,19 @@ impl Arguments {
     }
 }
 
-/// The state of the cluster, the kinds of objects that it lacks, and the profiles to check against.
+/// Everything that was read of a dump or cluster to assess changes.
 pub(super) struct ClusterInput {
     pub(super) snapshot: Snapshot,
-    /// What is missing.
+    /// Messages about what is missing from the snapshot.
     pub(super) omissions: Vec<String>,
     pub(super) profiles: Vec<&'static Profile>,
     /// The texts of a dump, if its objects are needed.
     pub(super) texts: Option<Vec<(String, String)>>,
     /// The objects of a running cluster beyond the snapshot.
     pub(super) listed: Option<StateObjects<'static>>,
-    /// What decides where evicted pods go, but could not be listed in the running cluster.
+    /// Messages about kinds that could not be listed, and that decide where evicted pods go.
     pub(super) unlisted: Vec<String>,
-    /// Where the state comes from.
+    /// The dump or cluster that the state comes from, for the HTML page.
     pub(super) source: StateSource,
 }
 

@@ -16,24 +16,24 @@ pub(in crate::cli) fn first_denial(
     denials("upstream,decoding", object, profile, now).into_iter().next()
 }
 
-/// Most denials printed per object; a slice may have thousands.
-const MAX_SHOWN_DENIALS: usize = 10;
+/// Maximum number of denials printed for an object; a slice may have group_digits.
+const MAX_PRINTED_DENIALS: usize = 10;
 
-/// Prints why an object is denied.
+/// Prints the reasons why `by`, a release, rejects the object `name`.
 pub(in crate::cli) fn print_denials(console: &mut Console, by: &str, name: &str, denials: &[String]) {
     let name = sanitize::line(name);
-    for denial in denials.iter().take(MAX_SHOWN_DENIALS) {
+    for denial in denials.iter().take(MAX_PRINTED_DENIALS) {
         console.error(&format!("{by} rejects {name}: {denial}"));
     }
-    if denials.len() > MAX_SHOWN_DENIALS {
-        let more = denials.len() - MAX_SHOWN_DENIALS;
+    if denials.len() > MAX_PRINTED_DENIALS {
+        let more = denials.len() - MAX_PRINTED_DENIALS;
         console.error(&format!(
             "{by} rejects {name}: {more} more errors; `tollgate validate` shows all of them"
         ));
     }
 }
 
-/// The messages of these rules' findings that deny the object.
+/// Checks an object with these rules and origins, and returns the messages of the findings that deny it.
 pub(super) fn denials(rules: &str, object: Value<'_>, profile: &'static Profile, now: &str) -> Vec<String> {
     let Ok(rules) = RuleSet::parse(rules) else { return Vec::new() };
     let engine = Engine::new(vec![profile], rules);

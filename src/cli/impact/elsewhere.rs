@@ -4,7 +4,7 @@
 
 use super::ImpactReporter;
 use crate::cli::capacity;
-use crate::cli::forecast::{check_pending, of_changes, stored, summary_of_evicted};
+use crate::cli::forecast::{check_pending, forecast_changes, stored, summary_of_evicted};
 use tollgate_api::profile::Profile;
 use tollgate_document::doc::{self, Doc, Value};
 use tollgate_forecast::{Forecast, ObjectKind, State};
@@ -12,13 +12,13 @@ use tollgate_formats::gotime::Timestamp;
 
 /// A forecast of where the evicted pods go.
 #[derive(Debug)]
-pub(super) struct Elsewhere {
+pub(super) struct EvictedPodsForecast {
     pub(super) forecast: Forecast,
-    /// Why nothing is certain; empty if the state is complete.
+    /// What is missing from the state, so that outcomes are unknown; empty if it is complete.
     missing: Vec<String>,
 }
 
-/// A change in the form that a forecast applies: the JSON of the object, with the effect of `--effect`.
+/// Returns a changed object as the JSON that a forecast applies, with the effect of `--effect` if it is a rule.
 pub(super) fn change_json(object: Value<'_>, effect: Option<&str>) -> String {
     match effect {
         Some(effect) if object.get("kind").str() == ObjectKind::DeviceTaintRule.name() => {
@@ -28,23 +28,23 @@ pub(super) fn change_json(object: Value<'_>, effect: Option<&str>) -> String {
     }
 }
 
-impl Elsewhere {
-    /// Forecasts what changes do together; `None` if the state has no nodes. `omissions` are parts of the state that are
-    /// missing.
+impl EvictedPodsForecast {
+    /// Forecasts where the pods go that these changes evict together; `None` if the state has no nodes.
+    /// `omissions` says what is missing from the state.
     pub(super) fn of(
         changes: &[&str],
         state: Option<&State<'_>>,
         (profile, at): (&'static Profile, Timestamp),
         omissions: &[String],
         assume_complete: bool,
-    ) -> Option<Elsewhere> {
+    ) -> Option<EvictedPodsForecast> {
         let state = state.filter(|state| !state.of_kind(ObjectKind::Node).is_empty())?;
         let mut missing = omissions.to_vec();
         if state.of_kind(ObjectKind::DeviceClass).is_empty() && !assume_complete {
             missing.push("the dump contains no DeviceClasses".to_owned());
         }
-        let forecast = of_changes(changes, state, profile, at, &missing);
-        Some(Elsewhere { forecast, missing })
+        let forecast = forecast_changes(changes, state, profile, at, &missing);
+        Some(EvictedPodsForecast { forecast, missing })
     }
 
     /// Returns the outcomes of the evicted pods in one sentence: `of 8 evicted pods 6 fit elsewhere, 2 stay
@@ -58,26 +58,26 @@ impl Elsewhere {
 }
 
 impl ImpactReporter<'_> {
-    /// Simulates where the pods go that these changes evict together.
-    pub(super) fn elsewhere(
+    /// Forecasts where the pods go that these changes evict together; `None` if the state has no nodes.
+    pub(super) fn forecast_evicted_pods(
         &self,
         changes: &[&str],
         profile: &'static Profile,
         at: Timestamp,
-    ) -> Option<Elsewhere> {
+    ) -> Option<EvictedPodsForecast> {
         // What a running cluster lists is complete.
         let assume_complete = self.arguments.state.assume_complete || self.arguments.state.paths.is_empty();
         let mut omissions = self.omissions.clone();
         omissions.extend(self.unlisted.iter().filter(|why| !self.omissions.contains(why)).cloned());
-        Elsewhere::of(changes, self.state, (profile, at), &omissions, assume_complete)
+        EvictedPodsForecast::of(changes, self.state, (profile, at), &omissions, assume_complete)
     }
 
     /// Returns the devices of each class before and after the changes, for an HTML page; `None` if it is not known
     /// where pods go.
-    pub(super) fn capacity(
+    pub(super) fn capacity_json(
         &self,
         changes: &[&str],
-        elsewhere: Option<&Elsewhere>,
+        elsewhere: Option<&EvictedPodsForecast>,
         profile: &Profile,
     ) -> Option<String> {
         let elsewhere = elsewhere.filter(|elsewhere| elsewhere.missing.is_empty())?;
@@ -85,8 +85,9 @@ impl ImpactReporter<'_> {
         Some(capacity::after_forecast(self.state?, &docs, &elsewhere.forecast, profile))
     }
 
-    /// Reports the pods that stay Pending beyond the limit of `--max`.
-    pub(super) fn check_pending(&mut self, who: &str, elsewhere: Option<&Elsewhere>) {
+    /// Reports an error if more of the evicted pods stay Pending than `--max pending` allows, or if that cannot
+    /// be checked. `who` names the change.
+    pub(super) fn report_pending_excess(&mut self, who: &str, elsewhere: Option<&EvictedPodsForecast>) {
         let Some(limits) = self.arguments.max.as_ref().filter(|limits| limits.get("pending").is_some())
         else {
             return;

@@ -11,11 +11,11 @@ const MIN_EVICTIONS: usize = 20;
 /// Maximum number of bars of a histogram.
 const MAX_BARS: usize = 12;
 /// Maximum length of a bar in characters.
-const WIDTH: usize = 40;
+const MAX_BAR_LENGTH: usize = 40;
 
-/// The histogram of evictions over time; empty if there are so few that the table is enough. `hedge` precedes each
-/// number.
-pub(super) fn render(impact: &Impact<'_>, at: Timestamp, hedge: &str) -> String {
+/// Returns the histogram of evictions over time; empty if there are so few that the table is enough. `hedge`,
+/// such as `at most `, precedes each number.
+pub(super) fn eviction_histogram(impact: &Impact<'_>, at: Timestamp, hedge: &str) -> String {
     let times: Vec<i64> = impact
         .pods
         .iter()
@@ -39,8 +39,8 @@ pub(super) fn render(impact: &Impact<'_>, at: Timestamp, hedge: &str) -> String 
             format_time(Timestamp { seconds: from, nanos: 0 })
         };
         // At least one character.
-        let length = (count * WIDTH).div_ceil(most);
-        _ = writeln!(out, "{when:<20}  {:<WIDTH$}  {hedge}{count}", "#".repeat(length));
+        let length = (count * MAX_BAR_LENGTH).div_ceil(most);
+        _ = writeln!(out, "{when:<20}  {:<MAX_BAR_LENGTH$}  {hedge}{count}", "#".repeat(length));
     }
     out
 }

@@ -10,9 +10,10 @@ use tollgate_engine::impact::{EVICTION_IN_PROGRESS, Impact, Partition, PodImpact
 use tollgate_formats::gotime::Timestamp;
 
 /// Maximum number of partitions that are listed.
-const MAX_PARTITIONS: usize = 100;
+const MAX_LISTED_PARTITIONS: usize = 100;
 
-/// The record of a rule. `incomplete` is what the dump does not contain, or what could not be listed in the cluster.
+/// Returns the impact of a rule or slice as JSON. `incomplete` lists what the dump does not contain, or what
+/// could not be listed in the cluster.
 pub(super) fn impact_record(
     assessment: &Assessment<'_>,
     incomplete: &[String],
@@ -67,14 +68,14 @@ pub(super) fn impact_record(
             "published": impact.counts.published,
             "allocated": impact.counts.allocated,
         },
-        "totals": totals(impact, budgets.len()),
+        "totals": totals_of_impact(impact, budgets.len()),
         "condition": condition,
         "noEffect": no_effect,
         // On which feature gates it depends whether the change does anything; the rest assumes that it does.
         "dependsOn" if given: depends_on,
         // Classes or expressions select devices, and cannot be evaluated: all numbers are upper bounds.
         "upperBound" if given: impact.is_upper_bound,
-        "partitions" if given: partitions(&impact.partitions),
+        "partitions" if given: partitions_record(&impact.partitions),
         "pods": list(impact.pods.iter().take(shown).map(|pod| pod_record(pod, query.at))),
         "podsOmitted": impact.pods.len() - shown,
         "namespaces": impact.namespaces,
@@ -90,9 +91,10 @@ pub(super) fn impact_record(
     }
 }
 
-/// Partitions of the selected devices that the scheduler can still allocate.
-fn partitions(partitions: &[Partition<'_>]) -> Option<Json> {
-    let devices = partitions.iter().take(MAX_PARTITIONS).map(|partition| {
+/// Returns the partitions of the selected devices that the scheduler can still allocate; `None` if there are
+/// none.
+fn partitions_record(partitions: &[Partition<'_>]) -> Option<Json> {
+    let devices = partitions.iter().take(MAX_LISTED_PARTITIONS).map(|partition| {
         record! { "driver": partition.driver, "pool": partition.pool, "device": partition.device }
     });
     let (count, devices) = (partitions.len(), list(devices));
@@ -117,8 +119,8 @@ fn pod_record(pod: &PodImpact<'_>, now: Timestamp) -> Json {
     }
 }
 
-/// The sums of the last lines of the text.
-fn totals(impact: &Impact<'_>, budgets_violated: usize) -> Json {
+/// Returns the totals of an impact, which the text shows in its last lines.
+fn totals_of_impact(impact: &Impact<'_>, budgets_violated: usize) -> Json {
     let counts = OutcomeCounts::of(impact);
     record! {
         "claims": impact.claims,

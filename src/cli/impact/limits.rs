@@ -8,31 +8,32 @@ use tollgate_formats::count::counted;
 
 /// The numbers of an impact that `--max` can limit.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Extent {
+pub(super) struct ImpactCounts {
     pub(super) devices: usize,
     pub(super) pods: usize,
     pub(super) namespaces: usize,
-    /// The numbers are upper bounds.
+    /// True if the numbers are upper bounds, because class selectors could not be evaluated.
     pub(super) is_upper_bound: bool,
-    /// A device that several rules select counts for each of them.
+    /// True if `devices` counts a device once for each rule that selects it.
     pub(super) counts_devices_twice: bool,
 }
 
-impl Extent {
-    /// The impact of one rule or slice.
-    pub(super) fn of(assessment: &Assessment<'_>) -> Extent {
+impl ImpactCounts {
+    /// Counts the impact of one rule or slice.
+    pub(super) fn of(assessment: &Assessment<'_>) -> ImpactCounts {
         // Without a selector the scheduler applies a rule to all devices, unlike the eviction controller.
         let devices = assessment.query.tainted_devices(assessment.impact.counts);
-        Extent::of_all(std::slice::from_ref(assessment), devices)
+        ImpactCounts::of_all(std::slice::from_ref(assessment), devices)
     }
 
-    /// The impact of one change on several slices. A pod that loses devices in several of them counts once.
-    pub(super) fn of_all(assessments: &[Assessment<'_>], devices: usize) -> Extent {
+    /// Counts the impact of one change on several slices. A pod that loses devices in several of them counts
+    /// once.
+    pub(super) fn of_all(assessments: &[Assessment<'_>], devices: usize) -> ImpactCounts {
         let pods = assessments.iter().flat_map(|assessment| &assessment.impact.pods);
         let evicted: BTreeSet<(&str, &str)> =
             pods.filter(|pod| pod.is_evicted_by_change()).map(|pod| (pod.namespace, pod.name)).collect();
         let namespaces: BTreeSet<&str> = evicted.iter().map(|(namespace, _)| *namespace).collect();
-        Extent {
+        ImpactCounts {
             devices,
             pods: evicted.len(),
             namespaces: namespaces.len(),
@@ -43,15 +44,15 @@ impl Extent {
 }
 
 /// The names that `--max` accepts for an impact.
-const NAMES: [&str; 4] = ["devices", "pods", "namespaces", "pending"];
+const LIMIT_NAMES: [&str; 4] = ["devices", "pods", "namespaces", "pending"];
 
 /// Parses the value of `--max`, such as `pods=10,namespaces=2,devices=64`.
 pub(super) fn parse(text: &str) -> Result<LimitList, String> {
-    LimitList::parse(text, &NAMES)
+    LimitList::parse(text, &LIMIT_NAMES)
 }
 
-/// A message for each limit that the impact exceeds.
-pub(super) fn excesses(limits: &LimitList, extent: Extent) -> Vec<String> {
+/// Returns a message for each limit of `--max` that the impact exceeds.
+pub(super) fn limit_excesses(limits: &LimitList, extent: ImpactCounts) -> Vec<String> {
     let found = [
         (extent.devices, "devices", "selects", "device"),
         (extent.pods, "pods", "evicts", "pod"),

@@ -15,7 +15,7 @@ use tollgate_document::source::list::ListedObject;
 use tollgate_document::source::{Document, Lines, documents, list};
 use tollgate_formats::sanitize;
 
-/// How many objects of other APIs were reported, how many other objects remain, and the counts for the exit code.
+/// The result of reporting objects of other APIs than DeviceTaintRule and ResourceSlice.
 #[derive(Debug, Default)]
 pub(super) struct OtherApiReport {
     /// Counts for the exit code.
@@ -46,14 +46,17 @@ impl OtherApi {
 
 /// Reports the impact of the objects of other APIs in the files. Leaves pipes to the caller, because they can be read
 /// only once.
-pub(super) fn report(arguments: &Arguments, console: &mut Console) -> Result<OtherApiReport, Failure> {
+pub(super) fn report_other_apis(
+    arguments: &Arguments,
+    console: &mut Console,
+) -> Result<OtherApiReport, Failure> {
     let mut report = OtherApiReport::default();
     let mut paths = files::collect_complete(&arguments.paths)?;
     paths.retain(Input::can_be_read_twice);
     let read = |input: &Input| Ok((input.name(), files::read(input, MAX_DUMP_BYTES)?));
     let texts = paths.iter().map(read).collect::<Result<Vec<_>, Failure>>()?;
-    let written = parse_all(&texts)?;
-    let subjects = items(&written);
+    let written = parse_documents(&texts)?;
+    let subjects = listed_objects(&written);
     let is_other_api = |item: &&ListedObject<'_>| OtherApi::of(item.value()).is_some();
     report.remaining = subjects.len() - subjects.iter().filter(is_other_api).count();
     if report.remaining == subjects.len() {
@@ -70,12 +73,12 @@ pub(super) fn report(arguments: &Arguments, console: &mut Console) -> Result<Oth
         return Err(Failure::Usage(message));
     }
     let dump = state::read_texts(&arguments.state.paths)?;
-    let stored = parse_all(&dump)?;
+    let stored = parse_documents(&dump)?;
     let mut inventory = Inventory::default();
     for document in &stored {
         inventory.add("the dump", document.doc.root());
     }
-    let stored = items(&stored);
+    let stored = listed_objects(&stored);
     let state: Vec<Value<'_>> = stored.iter().map(ListedObject::value).collect();
     for value in state.iter().filter(|value| OtherApi::of(**value).is_some()) {
         // An object that is missing from the state would look like "no impact".
@@ -91,7 +94,7 @@ pub(super) fn report(arguments: &Arguments, console: &mut Console) -> Result<Oth
     let omissions = inventory.omissions(arguments.state.assume_complete);
     // With remaining objects, the caller reports it for the same dump.
     let omissions = if has(OtherApi::Patch) && report.remaining == 0 {
-        arguments.check_completeness(omissions, &mut report.tally, console)
+        arguments.report_dump_omissions(omissions, &mut report.tally, console)
     } else {
         omissions.messages()
     };
@@ -111,11 +114,11 @@ pub(super) fn report(arguments: &Arguments, console: &mut Console) -> Result<Oth
                 OtherApi::Patch => {
                     let context =
                         patch::PatchContext { state: &state, omissions: &omissions, profile, now: &now };
-                    report.tally.denied += patch::report(item.value(), context, arguments, console)?;
+                    report.tally.denied += patch::report_patch(item.value(), context, arguments, console)?;
                 }
                 // The operator does not depend on the release.
                 OtherApi::FoundationDb => {
-                    replacement::report(item.value(), &state, &now, arguments, console)?;
+                    replacement::report_replacements(item.value(), &state, &now, arguments, console)?;
                     break;
                 }
             }
@@ -124,7 +127,7 @@ pub(super) fn report(arguments: &Arguments, console: &mut Console) -> Result<Oth
     Ok(report)
 }
 
-fn parse_all(texts: &[(String, String)]) -> Result<Vec<Document<'_>>, Failure> {
+fn parse_documents(texts: &[(String, String)]) -> Result<Vec<Document<'_>>, Failure> {
     let mut found = Vec::new();
     for (name, text) in texts {
         let lines = Lines::of(text);
@@ -135,7 +138,7 @@ fn parse_all(texts: &[(String, String)]) -> Result<Vec<Document<'_>>, Failure> {
     Ok(found)
 }
 
-/// The objects in the documents, those in lists one by one.
-fn items<'d>(documents: &'d [Document<'_>]) -> Vec<ListedObject<'d>> {
+/// Returns the objects in the documents; those in lists one by one.
+fn listed_objects<'d>(documents: &'d [Document<'_>]) -> Vec<ListedObject<'d>> {
     documents.iter().flat_map(|document| list::objects(document.doc.root())).collect()
 }

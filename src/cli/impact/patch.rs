@@ -5,7 +5,7 @@
 use std::fmt::Write as _;
 use std::io::Write as _;
 
-use super::limits::{Extent, excesses};
+use super::limits::{ImpactCounts, limit_excesses};
 use super::{Arguments, Assessment, assess, json, text};
 use crate::cli::console::Console;
 use crate::cli::outcome::Failure;
@@ -25,14 +25,14 @@ use tollgate_formats::sanitize::line;
 #[derive(Clone, Copy)]
 pub(super) struct PatchContext<'a> {
     pub(super) state: &'a [Value<'a>],
-    /// What is missing from the state.
+    /// Messages about what is missing from the state.
     pub(super) omissions: &'a [String],
     pub(super) profile: &'static Profile,
     pub(super) now: &'a str,
 }
 
-/// Reports the impact of a patch; returns the number of exceeded limits.
-pub(super) fn report(
+/// Reports the impact of a ResourceSlicePatch, and returns the number of limits that it exceeds.
+pub(super) fn report_patch(
     object: Value<'_>,
     context: PatchContext<'_>,
     arguments: &Arguments,
@@ -58,7 +58,7 @@ pub(super) fn report(
     let layers = PatchLayers::new(&patches, &snapshot, profile);
     let (mut devices, mut slices) = (Vec::new(), Vec::new());
     for value in state.iter().filter(|value| value.get("kind").str() == "ResourceSlice") {
-        let patched = layers.apply(Slice::of(*value).spec(), version_of(*value));
+        let patched = layers.apply(Slice::of(*value).spec(), slice_version(*value));
         let change = ProposedChange::from_patched_slice(*value, &patched, name, &mut snapshot, moment);
         slices.extend(change.map_err(unreadable_failure)?);
         devices.extend(patched.into_iter().filter(|device| device.is_patched_by(name)));
@@ -67,8 +67,8 @@ pub(super) fn report(
     let assessments: Vec<Assessment<'_>> =
         slices.iter().map(|change| assess(query(change), omissions.is_empty())).collect();
     let is_upper_bound = layers.is_conditional(name);
-    let extent = Extent::of_all(&assessments, devices.len());
-    let extent = Extent { is_upper_bound: is_upper_bound || extent.is_upper_bound, ..extent };
+    let extent = ImpactCounts::of_all(&assessments, devices.len());
+    let extent = ImpactCounts { is_upper_bound: is_upper_bound || extent.is_upper_bound, ..extent };
     match arguments.output {
         ReportOutput::Json => {
             let slices = assessments
@@ -77,8 +77,8 @@ pub(super) fn report(
             let tainted = devices.iter().map(|device| {
                 record! {
                     "device": device_name(device),
-                    "taints": texts(&device.taints),
-                    "steps": texts(&device.steps),
+                    "taints": to_strings(&device.taints),
+                    "steps": to_strings(&device.steps),
                 }
             });
             let record = record! {
@@ -96,12 +96,13 @@ pub(super) fn report(
             let mut out = patch_text(name, profile.name, now, &devices, is_upper_bound);
             for assessment in &assessments {
                 out.push('\n');
-                out.push_str(&text::render(assessment, arguments.limit, omissions.is_empty()));
+                out.push_str(&text::impact_text(assessment, arguments.limit, omissions.is_empty()));
             }
             console.write_text(&out)?;
         }
     }
-    let excesses: Vec<String> = arguments.max.iter().flat_map(|limits| excesses(limits, extent)).collect();
+    let excesses: Vec<String> =
+        arguments.max.iter().flat_map(|limits| limit_excesses(limits, extent)).collect();
     for excess in &excesses {
         console.error(&format!("{}: {excess}", line(name)));
     }
@@ -114,12 +115,13 @@ fn unreadable_failure(fault: UnreadableObject) -> Failure {
 }
 
 /// The version in the apiVersion of a slice; v1 if it is unknown.
-fn version_of(slice: Value<'_>) -> Version {
+fn slice_version(slice: Value<'_>) -> Version {
     let version = slice.get("apiVersion").str().rsplit('/').next().unwrap_or_default();
     Version::parse(version).unwrap_or(Version::V1)
 }
 
-/// The object with the creation time of the stored one, as it is after an update.
+/// Returns the patch with the creation time of the stored one, as it is after an update. The time decides the
+/// order of patches.
 fn with_creation_time<'d>(object: Value<'d>, stored: SlicePatch<'_>) -> Doc<'d> {
     let created = stored.metadata().creation_timestamp().map(gotime::rfc3339);
     let metadata = object.get("metadata");
@@ -139,7 +141,7 @@ fn device_name(device: &PatchedDevice<'_>) -> String {
     format!("{}/{}/{}", device.driver, device.pool, device.device)
 }
 
-fn texts(items: &[impl ToString]) -> Vec<String> {
+fn to_strings(items: &[impl ToString]) -> Vec<String> {
     items.iter().map(ToString::to_string).collect()
 }
 
@@ -160,7 +162,7 @@ fn patch_text(
         for step in &device.steps {
             _ = writeln!(out, "  {}", line(&step.to_string()));
         }
-        _ = writeln!(out, "  = {}", line(&texts(&device.taints).join(" ")));
+        _ = writeln!(out, "  = {}", line(&to_strings(&device.taints).join(" ")));
     }
     out
 }

@@ -18,7 +18,7 @@ use tollgate_formats::gotime::{self, Timestamp};
 use tollgate_formats::sanitize;
 
 /// Reports which process groups of a FoundationDBCluster are replaced, and when.
-pub(super) fn report(
+pub(super) fn report_replacements(
     object: Value<'_>,
     state: &[Value<'_>],
     now: &str,
@@ -78,14 +78,14 @@ pub(super) fn report(
             writeln!(console, "{}", to_json(&line)?)?;
         }
         ReportOutput::Text | ReportOutput::Html => {
-            console.write_text(&forecast_text(name, now, &forecast))?
+            console.write_text(&replacements_text(name, now, &forecast))?
         }
     }
     Ok(())
 }
 
-/// The text report of a cluster.
-fn forecast_text(name: &str, now: &str, forecast: &Forecast<'_>) -> String {
+/// Returns the process groups of a FoundationDBCluster that are replaced, as text.
+fn replacements_text(name: &str, now: &str, forecast: &Forecast<'_>) -> String {
     let (name, groups) = (sanitize::line(name), counted(forecast.groups.len(), "process group"));
     let mut out = format!("FoundationDBCluster {name} (at {now})\n{groups} on tainted nodes\n");
     let time = |time: Option<Timestamp>| time.map_or("never".to_owned(), gotime::rfc3339);

@@ -7,8 +7,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-use super::elsewhere::Elsewhere;
-use super::limits::Extent;
+use super::elsewhere::EvictedPodsForecast;
+use super::limits::ImpactCounts;
 use super::{Assessment, format_time};
 use crate::cli::forecast::totals_record;
 use crate::cli::table;
@@ -24,17 +24,17 @@ type PodName = (String, String);
 /// The impact of the changes that were assessed for one profile.
 #[derive(Debug)]
 pub(super) struct ImpactSum {
-    profile: &'static Profile,
-    at: Timestamp,
-    parts: Vec<ChangePart>,
+    pub(super) profile: &'static Profile,
+    pub(super) at: Timestamp,
+    pub(super) parts: Vec<ChangeImpact>,
 }
 
 /// The impact of one of the changes.
 #[derive(Debug)]
-struct ChangePart {
+pub(super) struct ChangeImpact {
     name: String,
     is_rule: bool,
-    extent: Extent,
+    counts: ImpactCounts,
     pods: BTreeSet<PodName>,
     /// The object as JSON, for a forecast of all of them.
     json: String,
@@ -45,28 +45,16 @@ impl ImpactSum {
         ImpactSum { profile, at, parts: Vec::new() }
     }
 
-    pub(super) fn is_of(&self, profile: &Profile) -> bool {
-        self.profile.name == profile.name
-    }
-
     /// Adds the impact of one change.
     pub(super) fn add(&mut self, assessment: &Assessment<'_>, json: &str) {
         let pods = assessment.impact.pods.iter().filter(|pod| pod.is_evicted_by_change());
-        self.parts.push(ChangePart {
+        self.parts.push(ChangeImpact {
             name: assessment.query.change.name().to_owned(),
             is_rule: matches!(assessment.query.change, ProposedChange::Rule(_)),
-            extent: Extent::of(assessment),
+            counts: ImpactCounts::of(assessment),
             pods: pods.map(|pod| (pod.namespace.to_owned(), pod.name.to_owned())).collect(),
             json: json.to_owned(),
         });
-    }
-
-    pub(super) fn profile(&self) -> &'static Profile {
-        self.profile
-    }
-
-    pub(super) fn at(&self) -> Timestamp {
-        self.at
     }
 
     /// Returns the changed objects as JSON.
@@ -74,31 +62,26 @@ impl ImpactSum {
         self.parts.iter().map(|part| part.json.as_str()).collect()
     }
 
-    /// False for a single change, which needs no sum.
-    pub(super) fn has_several(&self) -> bool {
-        self.parts.len() > 1
-    }
-
     /// Returns the impact of all changes together: pods and namespaces count once, devices once for each change.
-    pub(super) fn extent(&self) -> Extent {
+    pub(super) fn counts(&self) -> ImpactCounts {
         let pods: BTreeSet<&PodName> = self.parts.iter().flat_map(|part| &part.pods).collect();
         let namespaces: BTreeSet<&str> = pods.iter().map(|(namespace, _)| namespace.as_str()).collect();
-        Extent {
-            devices: self.parts.iter().map(|part| part.extent.devices).sum(),
+        ImpactCounts {
+            devices: self.parts.iter().map(|part| part.counts.devices).sum(),
             pods: pods.len(),
             namespaces: namespaces.len(),
-            is_upper_bound: self.parts.iter().any(|part| part.extent.is_upper_bound),
+            is_upper_bound: self.parts.iter().any(|part| part.counts.is_upper_bound),
             counts_devices_twice: true,
         }
     }
 
     /// Returns the number of changes: `3 rules`, or `3 objects` if some are not rules.
-    pub(super) fn counted_rules(&self) -> String {
+    pub(super) fn count_text(&self) -> String {
         let what = if self.parts.iter().all(|part| part.is_rule) { "rules" } else { "objects" };
         format!("{} {what}", self.parts.len())
     }
 
-    /// The pods that only one of the changes evicts, counted for each change.
+    /// Returns for each change the number of pods that no other change evicts.
     fn pods_evicted_only_by_each(&self) -> Vec<usize> {
         let mut times: BTreeMap<&PodName, usize> = BTreeMap::new();
         for pod in self.parts.iter().flat_map(|part| &part.pods) {
@@ -108,16 +91,17 @@ impl ImpactSum {
         self.parts.iter().map(|part| part.pods.iter().filter(is_alone).count()).collect()
     }
 
-    /// The sum and the parts as text. `is_complete` is false if parts of the state are missing.
+    /// Returns the sum, and a table with the impact of each change, as text. `is_complete` is false if parts of
+    /// the state are missing.
     pub(super) fn text(&self, is_complete: bool) -> String {
-        let Extent { pods, namespaces, is_upper_bound, .. } = self.extent();
+        let ImpactCounts { pods, namespaces, is_upper_bound, .. } = self.counts();
         let hedge = match (is_upper_bound, is_complete) {
             (true, true) => "at most ",
             (true, false) => "about ",
             (false, true) => "",
             (false, false) => "at least ",
         };
-        let (rules, profile, at) = (self.counted_rules(), self.profile.name, format_time(self.at));
+        let (rules, profile, at) = (self.count_text(), self.profile.name, format_time(self.at));
         let mut out =
             format!("{rules} together ({profile}, at {at}): {hedge}{} evicted", counted(pods, "pod"));
         if pods > 0 {
@@ -129,7 +113,7 @@ impl ImpactSum {
             .iter()
             .zip(self.pods_evicted_only_by_each())
             .map(|(part, only)| {
-                let Extent { devices, pods, namespaces, .. } = part.extent;
+                let ImpactCounts { devices, pods, namespaces, .. } = part.counts;
                 let numbers = [devices, pods, namespaces, only].map(|number| number.to_string());
                 [part.name.clone()].into_iter().chain(numbers).collect()
             })
@@ -137,15 +121,15 @@ impl ImpactSum {
         out + &table::aligned(&["NAME", "DEVICES", "EVICTED", "NAMESPACES", "EVICTED ONLY BY IT"], &rows)
     }
 
-    /// The sum and the parts for JSON.
-    pub(super) fn record(&self, elsewhere: Option<&Elsewhere>) -> Json {
-        let Extent { devices, pods, namespaces, is_upper_bound, .. } = self.extent();
+    /// Returns the sum and the impact of each change as JSON.
+    pub(super) fn record(&self, elsewhere: Option<&EvictedPodsForecast>) -> Json {
+        let ImpactCounts { devices, pods, namespaces, is_upper_bound, .. } = self.counts();
         let parts = self.parts.iter().zip(self.pods_evicted_only_by_each()).map(|(part, only)| {
             record! {
                 "rule": part.name,
-                "devices": part.extent.devices,
-                "evicted": part.extent.pods,
-                "namespaces": part.extent.namespaces,
+                "devices": part.counts.devices,
+                "evicted": part.counts.pods,
+                "namespaces": part.counts.namespaces,
                 "evictedOnlyByIt": only,
             }
         });

@@ -3,16 +3,16 @@
 use std::fmt::Write as _;
 
 use super::by::OutcomeCounts;
-use super::elsewhere::Elsewhere;
+use super::elsewhere::EvictedPodsForecast;
 use super::{Assessment, DEFAULT_LIMIT, eviction_time, format_time, histogram, listed_count};
 use crate::cli::table;
 use tollgate_engine::impact::{Impact, OutcomeReason, ProposedChange, ShortReason};
 use tollgate_formats::count::counted;
 use tollgate_formats::sanitize::line;
 
-/// The text report of an impact; lists at most `limit` pods, all for 0. If the state is not complete, the numbers are
-/// lower bounds, and what the controller will write is not known.
-pub(super) fn render(assessment: &Assessment<'_>, limit: Option<usize>, is_complete: bool) -> String {
+/// Returns the impact of a rule or slice as text; lists at most `limit` pods, or all for 0. If the state is not
+/// complete, the numbers are lower bounds, and what the controller will write is not known.
+pub(super) fn impact_text(assessment: &Assessment<'_>, limit: Option<usize>, is_complete: bool) -> String {
     let Assessment {
         query,
         impact,
@@ -81,12 +81,12 @@ pub(super) fn render(assessment: &Assessment<'_>, limit: Option<usize>, is_compl
             _ = writeln!(out, "… and {} more; --limit 0 lists them all", impact.pods.len() - shown);
         }
     }
-    let picture = histogram::render(impact, query.at, each);
+    let picture = histogram::eviction_histogram(impact, query.at, each);
     if !picture.is_empty() {
         _ = write!(out, "\n{picture}");
     }
-    _ = writeln!(out, "\n{}", total_line(assessment, is_complete, hedge));
-    if let Some(sentence) = elsewhere.as_ref().and_then(Elsewhere::sentence) {
+    _ = writeln!(out, "\n{}", totals_line(assessment, is_complete, hedge));
+    if let Some(sentence) = elsewhere.as_ref().and_then(EvictedPodsForecast::sentence) {
         _ = writeln!(out, "{}", line(&sentence));
     }
     for budget in budgets {
@@ -154,7 +154,7 @@ impl Hedge {
 
 /// Returns the totals: `total: 3 of 7 pods evicted in 2 namespaces: 1 now, 2 later (the last at …); 2 tolerate the
 /// taint, 2 are not affected`.
-fn total_line(assessment: &Assessment<'_>, is_complete: bool, Hedge { first, each }: Hedge) -> String {
+fn totals_line(assessment: &Assessment<'_>, is_complete: bool, Hedge { first, each }: Hedge) -> String {
     let impact = &assessment.impact;
     let evicted = impact.evicted_pod_count();
     let OutcomeCounts { now, later, tolerated, unaffected, last } = OutcomeCounts::of(impact);

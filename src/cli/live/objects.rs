@@ -2,7 +2,7 @@
 //!
 //! Read-only. What cannot be listed does not end the run: it is said, and the caller makes it the exit code.
 
-use super::AskedServer;
+use super::ConnectedServer;
 use crate::cli::console::Console;
 use crate::cli::progress::Progress;
 use crate::cluster::{ApiError, ListEvent, Listed, ListedKind, ReadLimits};
@@ -13,9 +13,9 @@ use tollgate_formats::count::counted;
 /// The objects of a cluster that were not read, as messages.
 #[derive(Clone, Default, Debug)]
 pub(in crate::cli) struct Omissions {
-    /// What should have been read, and why it was not.
+    /// Messages about lists and objects that could not be read.
     pub(in crate::cli) failures: Vec<String>,
-    /// What the user may not list, and without which a command can do.
+    /// Messages about optional kinds that the user may not list.
     pub(in crate::cli) not_permitted: Vec<String>,
     /// Resources that the API server does not serve, each with its group.
     pub(in crate::cli) not_served: Vec<String>,
@@ -36,8 +36,8 @@ impl Omissions {
     }
 }
 
-/// Objects that are named one by one if they cannot be read.
-const MAX_NAMED: usize = 10;
+/// Maximum number of unreadable objects of a list that are named; the others are counted.
+const MAX_NAMED_OBJECTS: usize = 10;
 
 /// Objects that could not be read, or do not fit into memory. The first ones are named, the others are counted.
 #[derive(Clone, Default, Debug)]
@@ -49,7 +49,7 @@ pub(in crate::cli) struct MissingObjects {
 impl MissingObjects {
     /// Adds an object; `what` describes it and is called only for the first ones.
     pub(in crate::cli) fn add(&mut self, what: impl FnOnce() -> String) {
-        if self.named.len() < MAX_NAMED {
+        if self.named.len() < MAX_NAMED_OBJECTS {
             self.named.push(what());
         } else {
             self.more += 1;
@@ -69,16 +69,16 @@ impl MissingObjects {
 
 /// Why a kind of object could not be listed completely.
 struct FailedList {
-    /// `cannot list pods: …`
+    /// The message: `cannot list pods: …`.
     why: String,
-    /// The user may not list these objects.
+    /// True if the user lacks the permission to list these objects.
     is_forbidden: bool,
 }
 
 /// Lists objects of a cluster, and collects what could not be read.
 #[derive(Debug)]
 pub(in crate::cli) struct LiveObjects<'a> {
-    asked: &'a AskedServer,
+    asked: &'a ConnectedServer,
     /// Only this namespace.
     namespace: Option<&'a str>,
     pub(in crate::cli) omissions: Omissions,
@@ -86,7 +86,7 @@ pub(in crate::cli) struct LiveObjects<'a> {
 
 impl<'a> LiveObjects<'a> {
     /// Reads objects of all namespaces, or of one.
-    pub(in crate::cli) fn new(asked: &'a AskedServer, namespace: Option<&'a str>) -> LiveObjects<'a> {
+    pub(in crate::cli) fn new(asked: &'a ConnectedServer, namespace: Option<&'a str>) -> LiveObjects<'a> {
         LiveObjects { asked, namespace, omissions: Omissions::default() }
     }
 
@@ -125,6 +125,8 @@ impl<'a> LiveObjects<'a> {
         })
     }
 
+    /// Lists the objects of a kind with progress on stderr, and calls `each` with every one. Returns the
+    /// apiVersion that was listed; `None` if the kind is not served.
     fn try_read(
         &mut self,
         kind: &ListedKind,
@@ -138,7 +140,7 @@ impl<'a> LiveObjects<'a> {
             why: format!("cannot list {resource}: {why}"),
             is_forbidden: code == 403,
         };
-        let versions = self.versions(kind).map_err(|error| failed(&error, error.code()))?;
+        let versions = self.versions_to_request(kind).map_err(|error| failed(&error, error.code()))?;
         let mut progress = Progress::of(0);
         let mut missing = MissingObjects::default();
         let listed =
@@ -176,9 +178,10 @@ impl<'a> LiveObjects<'a> {
         }
     }
 
-    /// The versions to ask for, from discovery if that could be read. What is not served is not asked for: a client
-    /// without rights would be refused instead of learning that there is no such resource.
-    fn versions(&self, kind: &ListedKind) -> Result<Vec<&'static str>, ApiError> {
+    /// Returns the versions in which to list a kind: those that discovery says are served, or all if it could not
+    /// be read. A version that is not served is not requested, because a user without permission would get an
+    /// error 403 instead of 404.
+    fn versions_to_request(&self, kind: &ListedKind) -> Result<Vec<&'static str>, ApiError> {
         if kind.is_optional() {
             return self.asked.cluster.served_versions(kind);
         }

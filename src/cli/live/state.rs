@@ -5,7 +5,7 @@
 
 use super::objects::MissingObjects;
 use super::whole::add_objects;
-use super::{AskedServer, LiveObjects, Omissions};
+use super::{ConnectedServer, LiveObjects, Omissions};
 use crate::cli::console::Console;
 use crate::cli::snapshot::WORKLOAD_KINDS;
 use crate::cli::state::StateObjects;
@@ -28,10 +28,10 @@ const STATE_KINDS: [(ListedKind, SnapshotKind); 5] = [
 /// Maximum memory of a snapshot in bytes: half of the memory limit in the audit manifest.
 const MAX_STATE_BYTES: usize = 128 << 20;
 
-/// A snapshot that is filled within its limit.
+/// A snapshot that is filled object by object. If it gets too large, it drops the largest objects.
 #[derive(Debug)]
 pub(in crate::cli) struct LiveState {
-    snapshot: Snapshot,
+    pub(in crate::cli) snapshot: Snapshot,
     limit: usize,
     missing: MissingObjects,
 }
@@ -41,7 +41,7 @@ impl LiveState {
         LiveState { snapshot: Snapshot::new(), limit: MAX_STATE_BYTES, missing: MissingObjects::default() }
     }
 
-    /// Adds an object of a list.
+    /// Adds an object, and drops the largest objects if the limit is exceeded.
     pub(in crate::cli) fn add(&mut self, api_version: &str, kind: &str, object: Value<'_>) {
         if let Err(error) = self.snapshot.apply_as(api_version, kind, object) {
             self.missing.add(|| error.to_string());
@@ -57,11 +57,6 @@ impl LiveState {
         }
     }
 
-    /// Returns the snapshot, whatever is missing.
-    pub(in crate::cli) fn into_snapshot(self) -> Snapshot {
-        self.snapshot
-    }
-
     /// Returns the snapshot. Prints what is missing to stderr and adds it to the omissions.
     pub(in crate::cli) fn finish(self, omissions: &mut Omissions, console: &mut Console) -> Snapshot {
         self.missing.report(omissions, console);
@@ -71,7 +66,7 @@ impl LiveState {
 
 /// Reads the state of the cluster with these details of devices, and prints the objects that are missing to stderr.
 pub(in crate::cli) fn read_state(
-    asked: &AskedServer,
+    asked: &ConnectedServer,
     details: DeviceDetails,
     console: &mut Console,
 ) -> (Snapshot, Omissions) {
@@ -80,10 +75,10 @@ pub(in crate::cli) fn read_state(
     reader.finish(console)
 }
 
-/// [`read_state`] with the counters of devices, and with their attributes if a rule of the cluster needs them, or if
-/// `needs_attributes` says that another one does.
+/// Reads the state for `tollgate impact`: with the counters of devices, and with their attributes if a rule in
+/// the cluster needs them or `needs_attributes` is set for a given rule.
 pub(in crate::cli) fn read_state_for_impact(
-    asked: &AskedServer,
+    asked: &ConnectedServer,
     needs_attributes: bool,
     console: &mut Console,
 ) -> (Snapshot, Omissions) {
@@ -91,7 +86,8 @@ pub(in crate::cli) fn read_state_for_impact(
     let mut reader = StateReader::new(asked, DeviceDetails { attributes, counters: true });
     reader.read(&STATE_KINDS, console);
     if !attributes && reader.state.snapshot.has_class_rules() {
-        reader.store_attributes();
+        reader.details.attributes = true;
+        reader.state.snapshot.store_details(reader.details);
         reader.read(&[(SLICES, SnapshotKind::Slice)], console);
     }
     if reader.details.attributes {
@@ -108,7 +104,7 @@ struct StateReader<'a> {
 }
 
 impl<'a> StateReader<'a> {
-    fn new(asked: &'a AskedServer, details: DeviceDetails) -> StateReader<'a> {
+    fn new(asked: &'a ConnectedServer, details: DeviceDetails) -> StateReader<'a> {
         let snapshot = Snapshot::with_details(details);
         let state = LiveState { snapshot, ..LiveState::new() };
         StateReader { objects: LiveObjects::new(asked, None), state, details }
@@ -121,12 +117,6 @@ impl<'a> StateReader<'a> {
                 self.state.add(api_version, kind.kind, object);
             });
         }
-    }
-
-    /// Stores the attributes of all slices that are read from now on, and classes.
-    fn store_attributes(&mut self) {
-        self.details.attributes = true;
-        self.state.snapshot.store_details(self.details);
     }
 
     fn finish(mut self, console: &mut Console) -> (Snapshot, Omissions) {
@@ -144,20 +134,20 @@ const CONTROLLER_KINDS: [ListedKind; 3] = [REPLICA_SETS, STATEFUL_SETS, JOBS];
 /// The objects of a cluster that an impact needs beyond its snapshot.
 pub(in crate::cli) struct ImpactObjects {
     pub(in crate::cli) objects: StateObjects<'static>,
-    /// What decides where evicted pods go, but was not read, and why.
+    /// Messages about kinds that were not read, and that decide where evicted pods go.
     pub(in crate::cli) missing: Vec<String>,
-    /// How many lists failed although the user may read them.
+    /// Number of lists that failed for other reasons than missing permissions.
     pub(in crate::cli) failures: usize,
 }
 
 /// Reads nodes, and if there are any, everything that decides where evicted pods go. With `with_workloads`, also reads the
 /// workloads that pods belong to. What the user may not list is left out with a note.
 pub(in crate::cli) fn read_objects_for_impact(
-    asked: &AskedServer,
+    asked: &ConnectedServer,
     with_workloads: bool,
     console: &mut Console,
 ) -> ImpactObjects {
-    let mut objects = StateObjects::of_cluster();
+    let mut objects = StateObjects::default();
     let mut omissions = add_objects(&mut objects, asked, &[], &[NODES], console);
     let has_nodes = !objects.is_empty();
     if has_nodes {

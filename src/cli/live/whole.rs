@@ -3,9 +3,9 @@
 //! Copies are kept of what a snapshot would save of each object, because a page is gone when the next one is read.
 
 use super::objects::MissingObjects;
-use super::{AskedServer, LiveObjects, Omissions};
+use super::{ConnectedServer, LiveObjects, Omissions};
 use crate::cli::console::Console;
-use crate::cli::snapshot::{Projection, project};
+use crate::cli::snapshot::{Projection, keep_needed_fields};
 use crate::cli::state::StateObjects;
 use crate::cluster::{ListedKind, ReadLimits};
 use tollgate_document::doc::Value;
@@ -13,20 +13,20 @@ use tollgate_document::doc::Value;
 /// Reads the objects of these kinds, and prints what is missing to stderr. What the user may not list is a failure for
 /// the kinds in `needed`, and a note for those in `wanted`.
 pub(in crate::cli) fn read_objects<'k>(
-    asked: &AskedServer,
+    asked: &ConnectedServer,
     needed: &[ListedKind],
     wanted: impl IntoIterator<Item = &'k ListedKind>,
     console: &mut Console,
 ) -> (StateObjects<'static>, Omissions) {
-    let mut found = StateObjects::of_cluster();
+    let mut found = StateObjects::default();
     let omissions = add_objects(&mut found, asked, needed, wanted, console);
     (found, omissions)
 }
 
-/// [`read_objects`], which adds to objects that were read before.
+/// Like [`read_objects`], but adds to objects that were read before.
 pub(super) fn add_objects<'k>(
     found: &mut StateObjects<'static>,
-    asked: &AskedServer,
+    asked: &ConnectedServer,
     needed: &[ListedKind],
     wanted: impl IntoIterator<Item = &'k ListedKind>,
     console: &mut Console,
@@ -37,7 +37,7 @@ pub(super) fn add_objects<'k>(
     for (kind, is_needed) in needed.chain(wanted.into_iter().map(|kind| (kind, false))) {
         let mut missing = MissingObjects::default();
         let mut add = |api_version: &str, object: Value<'_>, _: &mut Console| {
-            let kept = project(kind, object, projection);
+            let kept = keep_needed_fields(kind, object, projection);
             if let Err(error) = found.add_copy(api_version, kind.kind, kept.root()) {
                 missing.add(|| error.to_string());
             }

@@ -16,24 +16,24 @@ use tollgate_engine::rules::Origin;
 const QUICK_FIX: &str = "quickfix";
 const FIX_ALL: &str = "source.fixAll.tollgate";
 /// The kinds of code actions that the server announces in `initialize`.
-pub(super) const KINDS: [&str; 2] = [QUICK_FIX, FIX_ALL];
+pub(super) const ACTION_KINDS: [&str; 2] = [QUICK_FIX, FIX_ALL];
 
 /// A document for which code actions are computed.
-pub(super) struct Target<'a> {
+pub(super) struct ActionTarget<'a> {
     pub(super) uri: &'a str,
     pub(super) version: Option<i64>,
     pub(super) text: &'a Text,
     pub(super) encoding: Encoding,
-    /// The client checks the version before it edits.
+    /// True if the client can check the version of the document before it edits.
     pub(super) checks_version: bool,
 }
 
 /// A range of bytes, and the text that replaces it.
 type Replacement = (Range<usize>, String);
 
-impl Target<'_> {
-    /// The actions for a range of bytes, of the kinds for which `is_wanted` is true. `fix_all` gives the text with all
-    /// safe fixes, or `None` if there are none.
+impl ActionTarget<'_> {
+    /// Returns the actions for problems in a range of bytes, of the kinds for which `is_wanted` is true.
+    /// `fix_all` returns the text with all safe fixes; it is called only if needed.
     pub(super) fn actions(
         &self,
         bytes: &Range<usize>,
@@ -59,7 +59,7 @@ impl Target<'_> {
         found
     }
 
-    /// The action that applies the fix of a problem; `None` if it has none.
+    /// Returns the action that applies the fix of a problem; `None` if it has none.
     fn fix_action(&self, problem: &Problem) -> Option<Json> {
         let fix = problem.fix.as_ref()?;
         let is_safe = fix.applicability == Applicability::Safe;
@@ -68,10 +68,11 @@ impl Target<'_> {
         } else {
             format!("{} (unsafe: might change the meaning of the object)", fix.title)
         };
-        Some(self.action(&title, QUICK_FIX, Some(problem), is_safe, replacements(problem)))
+        Some(self.action(&title, QUICK_FIX, Some(problem), is_safe, fix_replacements(problem)))
     }
 
-    /// The action that turns the text into `fixed`, in one edit from the first to the last byte that differs.
+    /// Returns the action that turns the text into `fixed`, in one edit from the first to the last byte that
+    /// differs.
     fn fix_all_action(&self, fixed: &str) -> Json {
         let old = self.text.as_str();
         let pairs = old.chars().zip(fixed.chars());
@@ -86,8 +87,8 @@ impl Target<'_> {
         self.action(&title, FIX_ALL, None, false, vec![(start..old.len() - end, new)])
     }
 
-    /// The action that suppresses a lint with a comment above its line; `None` for other rules and for JSON, which has
-    /// no comments.
+    /// Returns the action that suppresses a lint with a comment above its line; `None` for other rules and for
+    /// JSON, which has no comments.
     fn suppress_action(&self, problem: &Problem) -> Option<Json> {
         let rule = problem.rule.filter(|rule| rule.origin == Origin::Lint)?;
         let text = self.text.as_str();
@@ -123,7 +124,7 @@ impl Target<'_> {
         } else {
             record! { "changes": BTreeMap::from([(self.uri, edits)]) }
         };
-        let diagnostics = problem.map(|problem| problem.diagnostic(self.uri, self.text, self.encoding));
+        let diagnostics = problem.map(|problem| problem.to_diagnostic(self.uri, self.text, self.encoding));
         record! {
             "title": title,
             "kind": kind,
@@ -135,7 +136,7 @@ impl Target<'_> {
 }
 
 /// The edits of a problem's fix; empty if it has none.
-fn replacements(problem: &Problem) -> Vec<Replacement> {
+fn fix_replacements(problem: &Problem) -> Vec<Replacement> {
     let edits = problem.fix.iter().flat_map(|fix| &fix.edits);
     edits.map(|edit| (edit.location.bytes.clone(), edit.text.clone())).collect()
 }

@@ -4,16 +4,16 @@
 
 use std::ops::Range;
 
-use super::cursor::{self, Cursor, Place, Step};
+use super::cursor::{self, Cursor, CursorPlace, Step};
 use super::hover::markdown;
 use super::text::{Encoding, Text};
-use super::vocabulary::{FieldRow, Shape, Vocabulary};
+use super::vocabulary::{FieldRow, ValueType, Vocabulary};
 use crate::pages::page;
 use crate::report;
 use crate::report::record::{Json, record};
 use tollgate_engine::rules::{self, Origin};
 
-/// Kinds of items, in the protocol's numbers.
+/// Kinds of completion items, with the numbers of the protocol.
 #[derive(Clone, Copy)]
 enum ItemKind {
     Property = 10,
@@ -21,8 +21,8 @@ enum ItemKind {
     EnumMember = 20,
 }
 
-/// A completion item without its sort position.
-struct Candidate {
+/// A possible completion, before it gets its position in the list.
+struct Completion {
     label: String,
     kind: ItemKind,
     detail: String,
@@ -30,31 +30,31 @@ struct Candidate {
     new_text: String,
 }
 
-/// The completion items for a byte of a text.
-pub(super) fn items_at(
+/// Returns the completion items at a byte of a text, as JSON of the protocol.
+pub(super) fn completion_items_at(
     text: &Text,
     at: usize,
     file: &str,
     vocabulary: &Vocabulary<'_>,
     encoding: Encoding,
 ) -> Vec<Json> {
-    let cursor = cursor::find(text.as_str(), at);
+    let cursor = cursor::find_cursor(text.as_str(), at);
     let (bytes, candidates) = match cursor.place {
-        Place::Nowhere => return Vec::new(),
-        Place::Comment => {
-            let Some(bytes) = rule_in_comment(text.as_str(), &cursor, at) else { return Vec::new() };
-            (bytes, lints())
+        CursorPlace::Nowhere => return Vec::new(),
+        CursorPlace::Comment => {
+            let Some(bytes) = rule_name_in_comment(text.as_str(), &cursor, at) else { return Vec::new() };
+            (bytes, complete_lint())
         }
         // What follows the cursor in its word is replaced, too.
-        Place::Key | Place::Value(_) => {
-            (cursor.word.clone(), candidates(text.as_str(), &cursor, file, vocabulary))
+        CursorPlace::Key | CursorPlace::Value(_) => {
+            (cursor.word.clone(), completions_at(text.as_str(), &cursor, file, vocabulary))
         }
     };
     let range = text.range(&bytes, encoding);
     // `key:` wants a space before its value.
     let before = text.as_str().get(..bytes.start).unwrap_or_default();
     let space = if before.ends_with(':') && !cursor.is_json { " " } else { "" };
-    let item = |(number, candidate): (usize, Candidate)| {
+    let item = |(number, candidate): (usize, Completion)| {
         let meaning = Some(candidate.meaning).filter(|meaning| !meaning.is_empty());
         record! {
             "label": candidate.label,
@@ -72,51 +72,57 @@ pub(super) fn items_at(
     candidates.into_iter().enumerate().map(item).collect()
 }
 
-fn candidates(text: &str, cursor: &Cursor<'_>, file: &str, vocabulary: &Vocabulary<'_>) -> Vec<Candidate> {
-    let shape = vocabulary.shape_at(cursor, file);
+fn completions_at(
+    text: &str,
+    cursor: &Cursor<'_>,
+    file: &str,
+    vocabulary: &Vocabulary<'_>,
+) -> Vec<Completion> {
+    let shape = vocabulary.type_at(cursor, file);
     match (cursor.place, shape) {
-        (Place::Value(key @ ("apiVersion" | "kind")), _) => object_words(cursor, key, vocabulary),
-        (Place::Value(key), Some(shape)) => match vocabulary.step(shape, Step::Key(key)) {
-            Some(shape) => value_words(cursor, shape, vocabulary),
+        (CursorPlace::Value(key @ ("apiVersion" | "kind")), _) => complete_type(cursor, key, vocabulary),
+        (CursorPlace::Value(key), Some(shape)) => match vocabulary.type_after(shape, Step::Key(key)) {
+            Some(shape) => complete_value(cursor, shape, vocabulary),
             None => Vec::new(),
         },
-        (Place::Key, Some(shape)) => {
-            let mut found = missing_keys(text, cursor, shape, vocabulary);
-            found.extend(value_words(cursor, shape, vocabulary));
+        (CursorPlace::Key, Some(shape)) => {
+            let mut found = complete_missing_keys(text, cursor, shape, vocabulary);
+            found.extend(complete_value(cursor, shape, vocabulary));
             found
         }
         // An object that does not say yet what it is.
-        (Place::Key, None) if cursor.containers.len() == 1 => {
+        (CursorPlace::Key, None) if cursor.containers.len() == 1 => {
             let names = ["apiVersion", "kind", "metadata", "spec"];
             let rows = names.map(|name| FieldRow {
                 name,
-                meaning: super::meanings::field("*", name),
+                meaning: super::meanings::field_meaning("*", name),
                 is_required: true,
                 is_container: matches!(name, "metadata" | "spec"),
                 ty: String::new(),
             });
-            key_candidates(text, cursor, rows.into(), "")
+            complete_keys(text, cursor, rows.into(), "")
         }
         _ => Vec::new(),
     }
 }
 
-/// The fields that are not there yet, the required ones first. Where a list is expected, each starts with a dash.
-fn missing_keys(
+/// Returns the fields that the object at the cursor does not have yet, required ones first. Where a list is
+/// expected, each starts with a dash.
+fn complete_missing_keys(
     text: &str,
     cursor: &Cursor<'_>,
-    shape: Shape,
+    shape: ValueType,
     vocabulary: &Vocabulary<'_>,
-) -> Vec<Candidate> {
-    let item = vocabulary.step(shape, Step::Item).filter(|_| !cursor.is_json);
+) -> Vec<Completion> {
+    let item = vocabulary.type_after(shape, Step::Item).filter(|_| !cursor.is_json);
     let (rows, dash) = match item {
         Some(item) => (vocabulary.fields(item), "- "),
         None => (vocabulary.fields(shape), ""),
     };
-    key_candidates(text, cursor, rows, dash)
+    complete_keys(text, cursor, rows, dash)
 }
 
-fn key_candidates(text: &str, cursor: &Cursor<'_>, mut rows: Vec<FieldRow>, dash: &str) -> Vec<Candidate> {
+fn complete_keys(text: &str, cursor: &Cursor<'_>, mut rows: Vec<FieldRow>, dash: &str) -> Vec<Completion> {
     let written = text.get(cursor.word.clone()).unwrap_or_default().trim_matches(['"', '\'']);
     let after = text.get(cursor.word.end..).unwrap_or_default();
     let has_colon = after.trim_start_matches([' ', '\t']).starts_with(':');
@@ -131,7 +137,7 @@ fn key_candidates(text: &str, cursor: &Cursor<'_>, mut rows: Vec<FieldRow>, dash
             (false, true) => ":",
             (false, false) => ": ",
         };
-        Candidate {
+        Completion {
             label: row.name.to_owned(),
             kind: ItemKind::Property,
             detail: row.ty,
@@ -142,13 +148,13 @@ fn key_candidates(text: &str, cursor: &Cursor<'_>, mut rows: Vec<FieldRow>, dash
     rows.into_iter().map(candidate).collect()
 }
 
-/// The words that the value at the cursor may be, in quotes where they need them.
-fn value_words(cursor: &Cursor<'_>, shape: Shape, vocabulary: &Vocabulary<'_>) -> Vec<Candidate> {
+/// Returns the values that the field at the cursor accepts, in quotes where they need them.
+fn complete_value(cursor: &Cursor<'_>, shape: ValueType, vocabulary: &Vocabulary<'_>) -> Vec<Completion> {
     let candidate = |(word, meaning): (&'static str, &'static str)| {
         let is_plain = !cursor.is_json || matches!(word, "true" | "false");
         // `*` alone would be an alias of YAML, and `True` a bool.
         let needs_quotes = !is_plain || matches!(word, "*" | "True" | "False");
-        Candidate {
+        Completion {
             label: word.to_owned(),
             kind: ItemKind::EnumMember,
             detail: String::new(),
@@ -156,13 +162,12 @@ fn value_words(cursor: &Cursor<'_>, shape: Shape, vocabulary: &Vocabulary<'_>) -
             new_text: if needs_quotes { format!("\"{word}\"") } else { word.to_owned() },
         }
     };
-    vocabulary.words(shape).into_iter().map(candidate).collect()
+    vocabulary.accepted_values(shape).into_iter().map(candidate).collect()
 }
 
-/// The values of `apiVersion` or `kind` (`key`) that are compatible with the other one; all values if none
-/// is.
-fn object_words(cursor: &Cursor<'_>, key: &str, vocabulary: &Vocabulary<'_>) -> Vec<Candidate> {
-    let objects = vocabulary.objects();
+/// Returns the values of `apiVersion` or `kind` (`key`) that fit the other one; all values if none does.
+fn complete_type(cursor: &Cursor<'_>, key: &str, vocabulary: &Vocabulary<'_>) -> Vec<Completion> {
+    let objects = vocabulary.served_types();
     let Some(container) = cursor.containers.last() else { return Vec::new() };
     let is_version = key == "apiVersion";
     let other = if is_version { container.kind } else { container.api_version };
@@ -172,14 +177,14 @@ fn object_words(cursor: &Cursor<'_>, key: &str, vocabulary: &Vocabulary<'_>) -> 
         none if none.is_empty() => objects.iter().collect(),
         some => some,
     };
-    let mut found: Vec<Candidate> = Vec::new();
+    let mut found: Vec<Completion> = Vec::new();
     for (version, kind) in fitting {
         let (word, detail) = if is_version { (version.as_str(), *kind) } else { (*kind, version.as_str()) };
         if found.iter().any(|known| known.label == word) {
             continue;
         }
         let quote = if cursor.is_json { "\"" } else { "" };
-        found.push(Candidate {
+        found.push(Completion {
             label: word.to_owned(),
             kind: ItemKind::Value,
             detail: detail.to_owned(),
@@ -190,9 +195,9 @@ fn object_words(cursor: &Cursor<'_>, key: &str, vocabulary: &Vocabulary<'_>) -> 
     found
 }
 
-/// The byte range of the rule name at the cursor in `# tollgate: allow(rule, ru‸`; `None` outside of such a
-/// comment.
-fn rule_in_comment(text: &str, cursor: &Cursor<'_>, at: usize) -> Option<Range<usize>> {
+/// Returns the byte range of the rule name at the cursor in `# tollgate: allow(rule, ru‸`; `None` outside of such
+/// a comment.
+fn rule_name_in_comment(text: &str, cursor: &Cursor<'_>, at: usize) -> Option<Range<usize>> {
     let before = text.get(cursor.word.start..at)?;
     let list = before.find("tollgate:")?;
     let open = list + before.get(list..)?.find("allow(")? + "allow(".len();
@@ -206,11 +211,11 @@ fn rule_in_comment(text: &str, cursor: &Cursor<'_>, at: usize) -> Option<Range<u
     Some(start..at + rest.find(|letter| !is_name(letter)).unwrap_or(rest.len()))
 }
 
-/// All lints, which are the rules that a comment may suppress.
-fn lints() -> Vec<Candidate> {
+/// Returns all lints, the only rules that a comment can suppress.
+fn complete_lint() -> Vec<Completion> {
     let lints = rules::all().filter(|rule| rule.origin == Origin::Lint);
     lints
-        .map(|rule| Candidate {
+        .map(|rule| Completion {
             label: rule.id.to_owned(),
             kind: ItemKind::Value,
             detail: String::new(),

@@ -22,9 +22,9 @@ pub(super) enum Step<'t> {
     Item,
 }
 
-/// The syntactic element at the cursor.
+/// What the cursor is on: a key, a value, a comment, or text without completions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Place<'t> {
+pub(super) enum CursorPlace<'t> {
     /// A key, or an item without keys.
     Key,
     /// The value of this key.
@@ -38,10 +38,10 @@ pub(super) enum Place<'t> {
 /// The position of the cursor in the document.
 #[derive(Debug)]
 pub(super) struct Cursor<'t> {
-    pub(super) place: Place<'t>,
-    /// The word that it is in or after; bytes of the text.
+    pub(super) place: CursorPlace<'t>,
+    /// Byte range of the word that the cursor is in or directly after.
     pub(super) word: Range<usize>,
-    /// The document is JSON: keys and strings are quoted.
+    /// True if the document is JSON: keys and strings are quoted.
     pub(super) is_json: bool,
     /// The containers around the cursor, outermost first.
     pub(super) containers: Vec<Container<'t>>,
@@ -60,18 +60,18 @@ pub(super) struct Container<'t> {
 }
 
 /// Determines what is at a byte of a text, and the containers around it.
-pub(super) fn find(text: &str, at: usize) -> Cursor<'_> {
-    let part = part_around(text, at);
+pub(super) fn find_cursor(text: &str, at: usize) -> Cursor<'_> {
+    let part = document_around(text, at);
     let mut scanner = Scanner {
         text,
         end: part.end,
         at,
         containers: vec![Container::new(0, None)],
-        frames: Vec::new(),
+        open_nodes: Vec::new(),
         found: None,
     };
     scanner.scan(part.start);
-    let (place, word, container) = scanner.found.unwrap_or((Place::Key, at..at, 0));
+    let (place, word, container) = scanner.found.unwrap_or((CursorPlace::Key, at..at, 0));
     let mut chain = Vec::new();
     let mut next = Some(container);
     while let Some(container) = next.and_then(|index| scanner.containers.get(index)) {
@@ -83,8 +83,8 @@ pub(super) fn find(text: &str, at: usize) -> Cursor<'_> {
     Cursor { place, word, is_json, containers: chain }
 }
 
-/// The bytes of the document around the cursor, between its `---` lines.
-fn part_around(text: &str, at: usize) -> Range<usize> {
+/// Returns the byte range of the YAML document around the cursor, between its `---` lines.
+fn document_around(text: &str, at: usize) -> Range<usize> {
     let (mut start, mut line_start) = (0, 0);
     for line in text.split_inclusive('\n') {
         let next = line_start + line.len();
@@ -105,20 +105,21 @@ impl<'t> Container<'t> {
 }
 
 /// A key or dash whose value can continue on the next lines.
-struct Frame {
+struct OpenNode {
     column: usize,
     is_item: bool,
     /// Index of the container that is its value.
     container: usize,
 }
 
+/// Reads the lines of a document up to the cursor, and remembers the containers that are open.
 struct Scanner<'t> {
     text: &'t str,
     end: usize,
     at: usize,
     containers: Vec<Container<'t>>,
-    frames: Vec<Frame>,
-    found: Option<(Place<'t>, Range<usize>, usize)>,
+    open_nodes: Vec<OpenNode>,
+    found: Option<(CursorPlace<'t>, Range<usize>, usize)>,
 }
 
 impl<'t> Scanner<'t> {
@@ -148,7 +149,7 @@ impl<'t> Scanner<'t> {
         }
         if content.starts_with('#') {
             if is_here {
-                self.found_at(Place::Comment, start + column, start + line.len());
+                self.found_at(CursorPlace::Comment, start + column, start + line.len());
             }
             return next;
         }
@@ -164,8 +165,8 @@ impl<'t> Scanner<'t> {
             if !rest.is_empty() && !rest.starts_with(' ') {
                 break;
             }
-            self.pop(|frame| frame.column > column || frame.column == column && frame.is_item);
-            self.push(column, Step::Item);
+            self.close_nodes(|node| node.column > column || node.column == column && node.is_item);
+            self.open_node(column, Step::Item);
             column += 1 + (rest.len() - rest.trim_start().len());
         }
         let start = line + column;
@@ -173,44 +174,44 @@ impl<'t> Scanner<'t> {
         if content.is_empty() {
             // A dash with nothing after it.
             if is_here(self) {
-                self.found = Some((Place::Key, self.at..self.at, self.top()));
+                self.found = Some((CursorPlace::Key, self.at..self.at, self.innermost_container()));
             }
             return next;
         }
-        self.pop(|frame| frame.column >= column);
+        self.close_nodes(|node| node.column >= column);
         if content.starts_with(['{', '[']) {
             return self.read_flow(start, next);
         }
-        let owner = self.top();
+        let owner = self.innermost_container();
         let (code, comment) = split_comment(content);
         if is_here(self) && comment.is_some_and(|comment| self.at > start + comment) {
-            self.found_at(Place::Comment, start + comment.unwrap_or_default(), line_end);
+            self.found_at(CursorPlace::Comment, start + comment.unwrap_or_default(), line_end);
         }
-        let Some(colon) = key_end(code) else {
+        let Some(colon) = key_colon(code) else {
             // A word that will be a key, or an item that is none.
             if is_here(self) {
-                self.found_at(Place::Key, start, start + code.trim_end().len());
+                self.found_at(CursorPlace::Key, start, start + code.trim_end().len());
             }
             return next;
         };
         let key = unquoted(code.get(..colon).unwrap_or_default());
         if is_here(self) && self.at <= start + colon {
-            self.found_at(Place::Key, start, start + colon);
+            self.found_at(CursorPlace::Key, start, start + colon);
         }
-        self.push(column, Step::Key(key));
+        self.open_node(column, Step::Key(key));
         let value = code.get(colon + 1..).unwrap_or_default();
         let value_start = start + colon + 1 + (value.len() - value.trim_start().len());
         let value = value.trim();
         if value.starts_with(['{', '[']) {
             if is_here(self) && self.at <= value_start {
-                self.found = Some((Place::Value(key), self.at..self.at, owner));
+                self.found = Some((CursorPlace::Value(key), self.at..self.at, owner));
             }
             return self.read_flow(value_start, next);
         }
-        self.note_type(owner, key, value);
+        self.remember_type(owner, key, value);
         if is_here(self) {
             let start = if value.is_empty() { self.at } else { value_start.min(self.at) };
-            self.found_at(Place::Value(key), start, (value_start + value.len()).max(self.at));
+            self.found_at(CursorPlace::Value(key), start, (value_start + value.len()).max(self.at));
             if let Some((_, _, container)) = &mut self.found {
                 *container = owner;
             }
@@ -230,7 +231,7 @@ impl<'t> Scanner<'t> {
             }
             let is_typed = self.at.saturating_sub(at) > column;
             if self.is_on(at, next) && is_typed {
-                self.found = Some((Place::Nowhere, self.at..self.at, self.top()));
+                self.found = Some((CursorPlace::Nowhere, self.at..self.at, self.innermost_container()));
             }
             at = next;
         }
@@ -239,17 +240,18 @@ impl<'t> Scanner<'t> {
 
     /// Records that the cursor is at a column of a blank line, where a key may be typed.
     fn found_on_blank_line(&mut self, column: usize) {
-        let around = self.frames.iter().rfind(|frame| frame.column < column);
-        let container = around.map_or(0, |frame| frame.container);
-        self.found = Some((Place::Key, self.at..self.at, container));
+        let around = self.open_nodes.iter().rfind(|node| node.column < column);
+        let container = around.map_or(0, |node| node.container);
+        self.found = Some((CursorPlace::Key, self.at..self.at, container));
     }
 
     /// Records that the cursor is in or after the word between two bytes, unless it was found before.
-    fn found_at(&mut self, place: Place<'t>, start: usize, end: usize) {
+    fn found_at(&mut self, place: CursorPlace<'t>, start: usize, end: usize) {
         if self.found.is_none() {
             let word = start..end.max(start);
             let is_inside = word.start <= self.at && self.at <= word.end;
-            self.found = Some((place, if is_inside { word } else { self.at..self.at }, self.top()));
+            self.found =
+                Some((place, if is_inside { word } else { self.at..self.at }, self.innermost_container()));
         }
     }
 
@@ -260,12 +262,12 @@ impl<'t> Scanner<'t> {
     }
 
     /// Opens a key or dash at a column. Its value can continue on the next lines.
-    fn push(&mut self, column: usize, step: Step<'t>) {
-        let container = self.add_container(self.top(), step);
-        self.frames.push(Frame { column, is_item: step == Step::Item, container });
+    fn open_node(&mut self, column: usize, step: Step<'t>) {
+        let container = self.add_container(self.innermost_container(), step);
+        self.open_nodes.push(OpenNode { column, is_item: step == Step::Item, container });
     }
 
-    /// Adds a container below `parent` and returns its number.
+    /// Adds a container below `parent` and returns its index.
     fn add_container(&mut self, parent: usize, step: Step<'t>) -> usize {
         if let (Step::Key(key), Some(parent)) = (step, self.containers.get_mut(parent)) {
             parent.keys.push(key);
@@ -275,7 +277,7 @@ impl<'t> Scanner<'t> {
     }
 
     /// Remembers the value of `apiVersion` or `kind` in its container; other keys are ignored.
-    fn note_type(&mut self, owner: usize, key: &str, value: &'t str) {
+    fn remember_type(&mut self, owner: usize, key: &str, value: &'t str) {
         let Some(owner) = self.containers.get_mut(owner) else { return };
         match key {
             "apiVersion" => owner.api_version = unquoted(value),
@@ -284,16 +286,16 @@ impl<'t> Scanner<'t> {
         }
     }
 
-    /// Closes the innermost frames as long as `is_over` is true.
-    fn pop(&mut self, is_over: impl Fn(&Frame) -> bool) {
-        while self.frames.last().is_some_and(&is_over) {
-            self.frames.pop();
+    /// Closes the innermost open keys and dashes as long as `is_over` is true.
+    fn close_nodes(&mut self, is_over: impl Fn(&OpenNode) -> bool) {
+        while self.open_nodes.last().is_some_and(&is_over) {
+            self.open_nodes.pop();
         }
     }
 
     /// Returns the index of the innermost container around the cursor.
-    fn top(&self) -> usize {
-        self.frames.last().map_or(0, |frame| frame.container)
+    fn innermost_container(&self) -> usize {
+        self.open_nodes.last().map_or(0, |node| node.container)
     }
 
     fn slice(&self, bytes: Range<usize>) -> &'t str {
@@ -327,8 +329,8 @@ fn split_comment(content: &str) -> (&str, Option<usize>) {
     (content, None)
 }
 
-/// The position of the colon that ends a key; `None` if the code does not start with a key.
-fn key_end(code: &str) -> Option<usize> {
+/// Returns the position of the colon that ends a key; `None` if the code does not start with a key.
+fn key_colon(code: &str) -> Option<usize> {
     let quote = code.chars().next().filter(|letter| matches!(letter, '"' | '\''));
     let from = match quote {
         Some(quote) => 1 + code.get(1..)?.find(quote)? + 1,
@@ -342,7 +344,7 @@ fn key_end(code: &str) -> Option<usize> {
     Some(from + colon)
 }
 
-/// A plain or quoted scalar without its quotes.
+/// Returns a plain or quoted scalar without its quotes.
 fn unquoted(text: &str) -> &str {
     let text = text.trim();
     let inner = |quote: char| text.strip_prefix(quote).map(|rest| rest.strip_suffix(quote).unwrap_or(rest));

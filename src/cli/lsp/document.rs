@@ -13,9 +13,9 @@ use tollgate_document::doc::{Value, ValueKind};
 /// An open document of the editor.
 #[derive(Debug)]
 pub(super) struct OpenDocument {
-    /// The client's number of this state.
+    /// The version number that the client gave this state of the text.
     pub(super) version: Option<i64>,
-    /// Our number of this state.
+    /// The number that the server gave this state of the text, to recognize outdated checks.
     pub(super) generation: u64,
     /// Name of the file.
     pub(super) file: String,
@@ -29,7 +29,7 @@ pub(super) struct OpenDocument {
 impl OpenDocument {
     /// Applies the changes of `textDocument/didChange`, whole texts or ranges, one after the other. False if one cannot
     /// be understood.
-    pub(super) fn apply(&mut self, changes: Value<'_>, encoding: Encoding) -> bool {
+    pub(super) fn apply_changes(&mut self, changes: Value<'_>, encoding: Encoding) -> bool {
         for change in changes.items() {
             let (range, new) = (change.get("range"), change.get("text"));
             if new.kind() != ValueKind::String {
@@ -50,8 +50,8 @@ impl OpenDocument {
     }
 }
 
-/// True if one of the changes is a whole text, so that the text before does not matter.
-pub(super) fn replaces_text(changes: Value<'_>) -> bool {
+/// True if one of the changes replaces the whole text, so that the previous text need not be known.
+pub(super) fn replaces_whole_text(changes: Value<'_>) -> bool {
     changes
         .items()
         .any(|change| is_whole_text(change.get("range")) && change.get("text").kind() == ValueKind::String)
@@ -68,7 +68,7 @@ pub(super) fn parse_position(value: Value<'_>) -> Option<Position> {
     Some(Position { line: number("line")?, character: number("character")? })
 }
 
-/// The path of a `file:` URI; `None` for other URIs.
+/// Returns the path of a `file:` URI; `None` for other URIs.
 pub(super) fn path_of_uri(uri: &str) -> Option<PathBuf> {
     let rest = uri.strip_prefix("file://")?;
     // `file://host/path`: the host is dropped, as there is no other than this one.

@@ -8,11 +8,11 @@
 use std::io::{self, BufRead, Read as _, Write};
 
 /// Maximum size of a message in bytes.
-const MAX_MESSAGE: u64 = 32 << 20;
-/// Bytes of a larger message at most that are skipped; after that the stream is not worth waiting for.
-const MAX_SKIPPED: u64 = 1 << 30;
+const MAX_MESSAGE_BYTES: u64 = 32 << 20;
+/// Maximum size of a message that is skipped because it is too large; beyond it, the session ends.
+const MAX_SKIPPED_BYTES: u64 = 1 << 30;
 /// Maximum length of a header line in bytes.
-const MAX_HEADER_LINE: usize = 4096;
+const MAX_HEADER_LINE_BYTES: usize = 4096;
 
 /// A received message, or the reason why there is none.
 #[derive(PartialEq, Eq, Debug)]
@@ -36,7 +36,8 @@ impl<R: BufRead> FrameReader<R> {
         FrameReader { input, is_lost: false }
     }
 
-    /// The next frame; `None` at the end of the input.
+    /// Reads the next frame; `None` at the end of the input. After bad input, it continues at the next
+    /// `Content-Length`.
     pub(super) fn next(&mut self) -> io::Result<Option<Frame>> {
         let mut length = None;
         loop {
@@ -68,13 +69,13 @@ impl<R: BufRead> FrameReader<R> {
 
     /// Reads a body of this length; a longer one than allowed is skipped and becomes a bad frame.
     fn read_body(&mut self, length: u64) -> io::Result<Option<Frame>> {
-        if length > MAX_SKIPPED {
+        if length > MAX_SKIPPED_BYTES {
             let message = format!("Content-Length {length} is too large");
             return Err(io::Error::new(io::ErrorKind::InvalidData, message));
         }
-        if length > MAX_MESSAGE {
+        if length > MAX_MESSAGE_BYTES {
             io::copy(&mut self.input.by_ref().take(length), &mut io::sink())?;
-            let limit = MAX_MESSAGE >> 20;
+            let limit = MAX_MESSAGE_BYTES >> 20;
             return Ok(Some(Frame::Bad(format!("the message has {length} bytes; the limit is {limit} MiB"))));
         }
         let mut body = Vec::new();
@@ -83,24 +84,26 @@ impl<R: BufRead> FrameReader<R> {
         Ok((body.len() as u64 == length).then_some(Frame::Body(body)))
     }
 
-    /// Reads a line with its line break, only the end of one that is too long; `None` at the end of the input.
+    /// Reads a line with its line break; of a line that is too long, only the end. `None` at the end of the
+    /// input.
     fn read_header_line(&mut self) -> io::Result<Option<Vec<u8>>> {
         let mut line = Vec::new();
         loop {
-            let mut part = self.input.by_ref().take(MAX_HEADER_LINE as u64);
+            let mut part = self.input.by_ref().take(MAX_HEADER_LINE_BYTES as u64);
             if part.read_until(b'\n', &mut line)? == 0 {
                 return Ok(if line.is_empty() { None } else { Some(line) });
             }
             if line.ends_with(b"\n") {
                 return Ok(Some(line));
             }
-            if line.len() > MAX_HEADER_LINE {
-                line.drain(..line.len() - MAX_HEADER_LINE);
+            if line.len() > MAX_HEADER_LINE_BYTES {
+                line.drain(..line.len() - MAX_HEADER_LINE_BYTES);
             }
         }
     }
 }
 
+/// A line of the header of a message.
 enum Header {
     Length(u64),
     Other,
@@ -133,7 +136,7 @@ pub(super) fn write_frame(output: &mut impl Write, body: &str) -> io::Result<()>
 
 #[cfg(test)]
 mod tests {
-    use super::{Frame, FrameReader, MAX_MESSAGE};
+    use super::{Frame, FrameReader, MAX_MESSAGE_BYTES};
 
     fn read(input: &[u8]) -> Vec<Frame> {
         let mut reader = FrameReader::new(input);
@@ -174,9 +177,9 @@ mod tests {
 
     #[test]
     fn a_length_alone_takes_no_memory() {
-        let mut input = format!("Content-Length: {}\r\n\r\n", MAX_MESSAGE + 2).into_bytes();
+        let mut input = format!("Content-Length: {}\r\n\r\n", MAX_MESSAGE_BYTES + 2).into_bytes();
         assert!(matches!(&read(&input)[..], [Frame::Bad(_)]));
-        input.resize(input.len() + usize::try_from(MAX_MESSAGE).unwrap() + 2, b' ');
+        input.resize(input.len() + usize::try_from(MAX_MESSAGE_BYTES).unwrap() + 2, b' ');
         input.extend(b"Content-Length: 2\r\n\r\n{}");
         assert!(matches!(&read(&input)[..], [Frame::Bad(_), Frame::Body(_)]));
         let mut huge = FrameReader::new(&b"Content-Length: 99999999999999\r\n\r\n{}"[..]);

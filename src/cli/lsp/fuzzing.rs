@@ -34,7 +34,7 @@ pub(in crate::cli) fn play(data: &[u8]) {
     while let Ok(Some(frame)) = frames.next() {
         let message = match frame {
             Frame::Bad(reason) => {
-                session.bad_input(None, ErrorCode::ParseError, &reason).expect("memory");
+                session.client.fail(None, ErrorCode::ParseError, &reason).expect("memory");
                 continue;
             }
             Frame::Body(body) => Message::read(body),
@@ -47,7 +47,7 @@ pub(in crate::cli) fn play(data: &[u8]) {
             }
             Err(NotHandled::Response) => {}
             Err(NotHandled::Bad { id, code, message }) => {
-                session.bad_input(id.as_deref(), code, &message).expect("memory");
+                session.client.fail(id.as_deref(), code, &message).expect("memory");
             }
         }
         while let Some(checked) = queue.check_next() {

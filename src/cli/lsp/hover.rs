@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::cursor::{self, Place, Step};
+use super::cursor::{self, CursorPlace, Step};
 use super::problems::Problem;
 use super::text::{Encoding, Text};
 use super::vocabulary::Vocabulary;
@@ -16,7 +16,8 @@ pub(super) fn markdown(value: &str) -> Json {
     record! { "kind": "markdown", "value": value }
 }
 
-/// The hover for a byte of a text: the problems there, or else the field. `None` if nothing is known about it.
+/// Returns the hover at a byte of a text: the rules of the problems there, or else the field. `None` if nothing
+/// is known about it.
 pub(super) fn hover_at(
     text: &Text,
     at: usize,
@@ -25,11 +26,12 @@ pub(super) fn hover_at(
     vocabulary: &Vocabulary<'_>,
     encoding: Encoding,
 ) -> Option<Json> {
-    of_problems(text, at, problems, encoding).or_else(|| field_hover(text, at, file, vocabulary, encoding))
+    rule_pages_hover(text, at, problems, encoding)
+        .or_else(|| field_hover(text, at, file, vocabulary, encoding))
 }
 
-/// The pages of the rules that found something at this byte, each once; `None` if there are none.
-fn of_problems(text: &Text, at: usize, problems: &[Problem], encoding: Encoding) -> Option<Json> {
+/// Returns the pages of the rules that found a problem at this byte, each once; `None` if there are none.
+fn rule_pages_hover(text: &Text, at: usize, problems: &[Problem], encoding: Encoding) -> Option<Json> {
     let here = |problem: &&Problem| problem.bytes.start <= at && at <= problem.bytes.end;
     let first = problems.iter().find(here)?;
     let rules: BTreeSet<RuleId> = problems.iter().filter(here).filter_map(|problem| problem.rule).collect();
@@ -54,19 +56,21 @@ fn field_hover(
     vocabulary: &Vocabulary<'_>,
     encoding: Encoding,
 ) -> Option<Json> {
-    let cursor = cursor::find(text.as_str(), at);
+    let cursor = cursor::find_cursor(text.as_str(), at);
     let written = text.as_str().get(cursor.word.clone())?.trim_matches(['"', '\'']);
-    let shape = vocabulary.shape_at(&cursor, file)?;
+    let shape = vocabulary.type_at(&cursor, file)?;
     let name = match cursor.place {
-        Place::Key => written,
-        Place::Value(key) => key,
-        Place::Comment | Place::Nowhere => return None,
+        CursorPlace::Key => written,
+        CursorPlace::Value(key) => key,
+        CursorPlace::Comment | CursorPlace::Nowhere => return None,
     };
     let row = vocabulary.fields(shape).into_iter().find(|row| row.name == name);
     let values = match (&row, cursor.place) {
-        (Some(row), _) => vocabulary.step(shape, Step::Key(row.name)).map(|shape| vocabulary.words(shape)),
+        (Some(row), _) => {
+            vocabulary.type_after(shape, Step::Key(row.name)).map(|shape| vocabulary.accepted_values(shape))
+        }
         // An item of a list of words.
-        (None, Place::Key) => Some(vocabulary.words(shape)),
+        (None, CursorPlace::Key) => Some(vocabulary.accepted_values(shape)),
         (None, _) => None,
     };
     let word = values.into_iter().flatten().find(|(word, meaning)| *word == written && !meaning.is_empty());

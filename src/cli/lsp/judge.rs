@@ -17,16 +17,17 @@ use super::super::config::{
 use super::super::fix::Fixer;
 use super::super::outcome::Failure;
 use super::super::shared::EngineArgs;
-use super::problems::{self, Problem};
+use super::problems::{self, Problem, Severity};
 use crate::config::Override;
 use crate::files::Input;
 use tollgate_document::finding::Applicability;
 
-/// Bytes of a text at most: larger ones are not checked while they are edited.
-const MAX_TEXT: usize = 8 << 20;
+/// Maximum size in bytes of a text that is checked while it is edited.
+const MAX_TEXT_BYTES: usize = 8 << 20;
 
-/// An editor shows any file of a folder, so files that are not manifests are skipped.
-const SOURCE: TextSource = TextSource::Found(FileRole::Plain);
+/// How texts of an editor are treated: like files found in a folder, because an editor opens any file. Those that
+/// are no manifests are skipped.
+const TEXT_SOURCE: TextSource = TextSource::Found(FileRole::Plain);
 
 /// Maximum size in bytes of a text in which all problems are fixed at once, because the editor waits for the
 /// result.
@@ -40,7 +41,7 @@ pub(super) struct Judge {
     config: Option<usize>,
 }
 
-/// Creates judges from the flags of the command.
+/// The flags of the command, from which judges are created.
 #[derive(Debug)]
 pub(super) struct JudgeSource<'a> {
     pub(super) flags: &'a EngineArgs,
@@ -69,7 +70,7 @@ impl JudgeSource<'_> {
 pub(super) struct Judges<'a> {
     source: JudgeSource<'a>,
     /// The loaded judges, by name of the configuration file.
-    loaded: BTreeMap<Option<String>, Arc<Judge>>,
+    pub(super) loaded: BTreeMap<Option<String>, Arc<Judge>>,
     bare: Arc<Judge>,
 }
 
@@ -79,14 +80,9 @@ impl<'a> Judges<'a> {
         Ok(Judges { source, loaded: BTreeMap::new(), bare })
     }
 
-    /// Removes all judges, so that their files are read again when needed.
-    pub(super) fn forget(&mut self) {
-        self.loaded.clear();
-    }
-
-    /// The judge for a file, or for the working folder. If its files cannot be loaded: the judge `before`, or
-    /// one without files, and the error.
-    pub(super) fn of(
+    /// Returns the judge for a file, or for the working directory (`None`). If its configuration cannot be
+    /// loaded, returns the judge `before` or one from the flags only, and the error.
+    pub(super) fn judge_for(
         &mut self,
         file: Option<&Path>,
         before: Option<&Arc<Judge>>,
@@ -100,7 +96,7 @@ impl<'a> Judges<'a> {
     fn load(&mut self, file: Option<&Path>) -> Result<Arc<Judge>, Failure> {
         let mut lookup = self.source.config.lookup()?;
         let input = file.map_or(Input::Stdin, |file| Input::File(file.to_owned()));
-        let config = lookup.of_input(&input)?;
+        let config = lookup.find_for_input(&input)?;
         let name = lookup.get(config).map(|found| found.file.name.clone());
         if let Some(known) = self.loaded.get(&name) {
             return Ok(Arc::clone(known));
@@ -122,20 +118,24 @@ impl Judge {
         if self.is_excluded(path.as_deref()) {
             return found;
         }
-        if text.len() > MAX_TEXT {
-            return vec![Problem::not_checked(format!(
-                "files larger than {} MiB are not checked in the editor; run `tollgate validate`",
-                MAX_TEXT >> 20
-            ))];
+        if text.len() > MAX_TEXT_BYTES {
+            return vec![Problem::without_rule(
+                0..0,
+                Severity::Information,
+                format!(
+                    "files larger than {} MiB are not checked in the editor; run `tollgate validate`",
+                    MAX_TEXT_BYTES >> 20
+                ),
+            )];
         }
         let (now, overrides) = (clock::now(), self.overrides(path.as_deref()));
         let checker = self.configured.checker(None, &now, &overrides);
-        checker.check(file, text, SOURCE, &mut |result| problems::add_problems(result, &mut found));
+        checker.check(file, text, TEXT_SOURCE, &mut |result| problems::add_problems(result, &mut found));
         found.sort_by_key(|problem| problem.bytes.start);
         found
     }
 
-    /// The text with all safe fixes, as `validate --fix` writes it; `None` if there is nothing to fix.
+    /// Returns the text with all safe fixes, as `validate --fix` writes it; `None` if there is nothing to fix.
     pub(super) fn fix_all(&self, file: &str, text: &str) -> Option<String> {
         if text.len() > MAX_FIXED_TEXT_BYTES {
             return None;
@@ -143,22 +143,22 @@ impl Judge {
         let (now, overrides) = (clock::now(), self.overrides(real_path(Path::new(file)).as_deref()));
         let fixer = Fixer {
             texts: self.configured.checker(None, &now, &overrides),
-            source: SOURCE,
+            source: TEXT_SOURCE,
             applies: Applicability::Safe,
         };
         fixer.fix(file, text).map(|fixed| fixed.text)
     }
 
-    fn found(&self) -> Option<&FoundConfig> {
+    fn found_config(&self) -> Option<&FoundConfig> {
         self.lookup.get(self.config)
     }
 
     fn is_excluded(&self, path: Option<&Path>) -> bool {
-        self.found().zip(path).is_some_and(|(config, path)| config.excludes(path))
+        self.found_config().zip(path).is_some_and(|(config, path)| config.excludes(path))
     }
 
     fn overrides(&self, path: Option<&Path>) -> Vec<&Override> {
-        self.found().map(|config| config.overrides(path)).unwrap_or_default()
+        self.found_config().map(|config| config.overrides(path)).unwrap_or_default()
     }
 }
 

@@ -10,7 +10,7 @@ mod tests;
 
 /// Descriptions of fields: struct, field and text. The struct `*` applies to every struct with this field
 /// that has no entry.
-const FIELDS: &[(&str, &str, &str)] = &[
+const FIELD_MEANINGS: &[(&str, &str, &str)] = &[
     ("*", "apiVersion", "API group and version of the object."),
     ("*", "kind", "The type of the object."),
     ("*", "metadata", "Name, namespace, labels and annotations."),
@@ -222,8 +222,8 @@ const FIELDS: &[(&str, &str, &str)] = &[
     ("*", "resourceClaims", "Claims that the pod uses."),
 ];
 
-/// (type, word, meaning): the words that a named string type of the API knows.
-const WORDS: &[(&str, &str, &str)] = &[
+/// Descriptions of the values of the string types of the API: type, value and text.
+const VALUE_MEANINGS: &[(&str, &str, &str)] = &[
     (
         "DeviceTaintEffect",
         "NoSchedule",
@@ -268,13 +268,13 @@ const WORDS: &[(&str, &str, &str)] = &[
     ("ResourceClaimPhase", "Reallocate", "To be allocated again (KEP-3063)."),
 ];
 
-/// The description of a field of a struct; empty if there is none.
-pub(super) fn field(owner: &str, name: &str) -> &'static str {
-    let row = |of: &str| FIELDS.iter().find(|(found, field, _)| *found == of && *field == name);
+/// Returns the description of a field of a struct; empty if there is none.
+pub(super) fn field_meaning(owner: &str, name: &str) -> &'static str {
+    let row = |of: &str| FIELD_MEANINGS.iter().find(|(found, field, _)| *found == of && *field == name);
     row(owner).or_else(|| row("*")).map_or("", |(_, _, meaning)| meaning)
 }
 
-/// The words that a named string type knows, with their meanings; empty for other types.
-pub(super) fn words(ty: &str) -> impl Iterator<Item = (&'static str, &'static str)> {
-    WORDS.iter().filter(move |(of, _, _)| *of == ty).map(|(_, word, meaning)| (*word, *meaning))
+/// Returns the values of a string type of the API, with their descriptions; empty for other types.
+pub(super) fn value_meanings(ty: &str) -> impl Iterator<Item = (&'static str, &'static str)> {
+    VALUE_MEANINGS.iter().filter(move |(of, _, _)| *of == ty).map(|(_, word, meaning)| (*word, *meaning))
 }

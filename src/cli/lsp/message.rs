@@ -38,9 +38,9 @@ pub(super) struct Message {
 /// The reason why a message is not handled.
 #[derive(PartialEq, Eq, Debug)]
 pub(super) enum NotHandled {
-    /// An answer to a request of the server.
+    /// It is a response to a request of this server, which needs no answer.
     Response,
-    /// An error to send, with the id if there is one.
+    /// It is invalid; the error is sent to the client, with the id of the request if it is known.
     Bad { id: Option<String>, code: ErrorCode, message: String },
 }
 
@@ -117,7 +117,7 @@ impl<W: Write> Client<W> {
         self.send(&record! { "jsonrpc": "2.0", "method": method, "params": params })
     }
 
-    /// Sends a request. Nobody waits for its answer.
+    /// Sends a request to the editor. The response is ignored.
     pub(super) fn request(&mut self, method: &str, params: impl Serialize) -> io::Result<()> {
         self.requests += 1;
         let id = self.requests;

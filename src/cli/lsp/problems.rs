@@ -26,10 +26,10 @@ pub(super) enum Severity {
     Information = 3,
 }
 
-/// A problem in a text.
+/// A finding or an error in an open document, to be shown in the editor.
 #[derive(Clone, Debug)]
 pub(super) struct Problem {
-    /// The bytes that it is about, on one line.
+    /// Byte range that the editor marks, within one line.
     pub(super) bytes: Range<usize>,
     pub(super) severity: Severity,
     /// The rule; `None` if the document cannot be read.
@@ -37,20 +37,20 @@ pub(super) struct Problem {
     pub(super) message: String,
     /// The fix, if there is one.
     pub(super) fix: Option<TextFix>,
-    /// Related bytes: "first defined here".
+    /// Byte ranges of related values, such as the first definition of a duplicate.
     also: Vec<Range<usize>>,
 }
 
 /// Adds the problems of a document to `problems`.
 pub(super) fn add_problems(result: &DocumentResult<'_>, problems: &mut Vec<Problem>) {
     if let Some(error) = result.error {
-        problems.push(parse_problem(error, result.text));
+        problems.push(problem_of_parse_error(error, result.text));
     }
     let room = MAX_PROBLEMS.saturating_sub(problems.len());
-    problems.extend(result.findings.iter().take(room).map(of_finding));
+    problems.extend(result.findings.iter().take(room).map(problem_of_finding));
 }
 
-fn of_finding(located: &LocatedFinding) -> Problem {
+fn problem_of_finding(located: &LocatedFinding) -> Problem {
     let diagnostic = &located.diagnostic;
     let finding = &diagnostic.finding;
     let mut message = report::message(diagnostic);
@@ -72,20 +72,16 @@ fn of_finding(located: &LocatedFinding) -> Problem {
     }
 }
 
-/// The problem for text that cannot be parsed: from the byte at which parsing stopped to the end of the line.
-fn parse_problem(error: &InputError, text: &str) -> Problem {
+/// Returns the problem for text that cannot be parsed, from the byte at which parsing stopped to the end of the
+/// line.
+fn problem_of_parse_error(error: &InputError, text: &str) -> Problem {
     let rest = text.get(error.at..).unwrap_or_default();
     let line = rest.lines().next().unwrap_or_default().trim_end();
     Problem::without_rule(error.at..error.at + line.len(), Severity::Error, report::printable(&error.message))
 }
 
 impl Problem {
-    /// A problem at the start of a text that is not checked, with the reason.
-    pub(super) fn not_checked(message: String) -> Problem {
-        Problem::without_rule(0..0, Severity::Information, message)
-    }
-
-    fn without_rule(bytes: Range<usize>, severity: Severity, message: String) -> Problem {
+    pub(super) fn without_rule(bytes: Range<usize>, severity: Severity, message: String) -> Problem {
         Problem { bytes, severity, rule: None, message, fix: None, also: Vec::new() }
     }
 
@@ -103,7 +99,7 @@ impl Problem {
 
     /// Converts the problem to a diagnostic of the protocol. `uri` is the URI of the document, which also
     /// contains the related positions.
-    pub(super) fn diagnostic(&self, uri: &str, text: &Text, encoding: Encoding) -> Json {
+    pub(super) fn to_diagnostic(&self, uri: &str, text: &Text, encoding: Encoding) -> Json {
         let tag = |tag| match tag {
             Tag::Unnecessary => 1,
             Tag::Deprecated => 2,

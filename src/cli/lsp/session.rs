@@ -11,22 +11,22 @@ use std::io::{self, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use super::actions::Target;
+use super::actions::ActionTarget;
 use super::capabilities;
 use super::completion;
-use super::document::{OpenDocument, parse_position, path_of_uri, replaces_text};
+use super::document::{OpenDocument, parse_position, path_of_uri, replaces_whole_text};
 use super::hover;
 use super::judge::Judges;
 use super::message::{Client, ErrorCode, Message};
 use super::text::{Encoding, Text};
 use super::vocabulary::Vocabulary;
-use super::worker::{CheckQueue, Checked, Job};
+use super::worker::{CheckJob, CheckQueue, CheckedDocument};
 use crate::report::record::{Json, json, list, record};
 use tollgate_document::doc::Value;
 
 /// The phase of a session, which determines the allowed requests.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Phase {
+pub(super) enum Phase {
     /// Only `initialize` is allowed.
     Started,
     Running,
@@ -47,16 +47,16 @@ pub(super) struct Session<'a, W> {
     pub(super) client: Client<W>,
     judges: Judges<'a>,
     queue: Arc<CheckQueue>,
-    phase: Phase,
+    pub(super) phase: Phase,
     pub(super) encoding: Encoding,
-    /// The client can watch files.
+    /// True if the client can watch files for changes.
     can_watch: bool,
-    /// The client compares the version of a document before it applies edits.
+    /// True if the client compares the version of a document before it applies edits.
     checks_version: bool,
     /// The process that started the server, if it was given.
     pub(super) parent: Option<i64>,
     pub(super) documents: BTreeMap<String, OpenDocument>,
-    /// Open documents whose text is not known, after a change that could not be understood.
+    /// URIs of open documents whose text is not known, after a change that could not be applied.
     lost: BTreeSet<String>,
     generation: u64,
 }
@@ -81,11 +81,6 @@ impl<'a, W: Write> Session<'a, W> {
         }
     }
 
-    /// True if the client sent `shutdown`.
-    pub(super) fn is_shut_down(&self) -> bool {
-        self.phase == Phase::ShutDown
-    }
-
     /// Handles a message. A request whose id is in `cancelled` is answered with an error.
     pub(super) fn handle(&mut self, message: &Message, cancelled: &mut BTreeSet<String>) -> io::Result<Next> {
         let Some(id) = &message.id else { return self.handle_notification(message) };
@@ -102,11 +97,6 @@ impl<'a, W: Write> Session<'a, W> {
             Err(RequestError(code, text)) => self.client.fail(Some(id), code, &text)?,
         }
         Ok(Next::GoOn)
-    }
-
-    /// Answers input that is not a message with an error.
-    pub(super) fn bad_input(&mut self, id: Option<&str>, code: ErrorCode, reason: &str) -> io::Result<()> {
-        self.client.fail(id, code, reason)
     }
 
     /// Handles a request and returns its result.
@@ -134,11 +124,12 @@ impl<'a, W: Write> Session<'a, W> {
                 Err(RequestError(ErrorCode::InvalidRequest, "initialize was already received".to_owned()))
             }
             (Phase::Running, "textDocument/hover") => {
-                let hover = message.with_params(|params| self.at_position(params, Session::hover))?;
+                let hover = message.with_params(|params| self.call_at_position(params, Session::hover))?;
                 Ok(json(&hover.flatten()))
             }
             (Phase::Running, "textDocument/completion") => {
-                let items = message.with_params(|params| self.at_position(params, Session::completion))?;
+                let items =
+                    message.with_params(|params| self.call_at_position(params, Session::completion))?;
                 Ok(json(&items.unwrap_or_default()))
             }
             (Phase::Running, "textDocument/codeAction") => {
@@ -151,7 +142,7 @@ impl<'a, W: Write> Session<'a, W> {
     }
 
     /// Calls `call` with the document and byte that the parameters name; `None` if the document is not open.
-    fn at_position<T>(
+    fn call_at_position<T>(
         &self,
         params: Value<'_>,
         call: impl FnOnce(&Self, &OpenDocument, usize) -> T,
@@ -165,11 +156,17 @@ impl<'a, W: Write> Session<'a, W> {
 
     fn hover(&self, document: &OpenDocument, at: usize) -> Option<Json> {
         let problems = document.problems.as_deref().unwrap_or_default();
-        hover::hover_at(&document.text, at, &document.file, problems, &vocabulary(document), self.encoding)
+        hover::hover_at(&document.text, at, &document.file, problems, &vocabulary_of(document), self.encoding)
     }
 
     fn completion(&self, document: &OpenDocument, at: usize) -> Vec<Json> {
-        completion::items_at(&document.text, at, &document.file, &vocabulary(document), self.encoding)
+        completion::completion_items_at(
+            &document.text,
+            at,
+            &document.file,
+            &vocabulary_of(document),
+            self.encoding,
+        )
     }
 
     fn code_actions(&mut self, params: Value<'_>) -> Result<Vec<Json>, RequestError> {
@@ -186,7 +183,7 @@ impl<'a, W: Write> Session<'a, W> {
             document.problems.get_or_insert_with(|| judge.check(&document.file, document.text.as_str()));
         let (start, end) =
             (document.text.offset(start, self.encoding), document.text.offset(end, self.encoding));
-        let target = Target {
+        let target = ActionTarget {
             uri,
             version: document.version,
             text: &document.text,
@@ -214,7 +211,7 @@ impl<'a, W: Write> Session<'a, W> {
         let edits = capabilities.get("workspace").get("workspaceEdit");
         self.checks_version = edits.get("documentChanges").bool() == Some(true);
         // One that is not to be seen lives elsewhere, as outside of a container.
-        self.parent = params.get("processId").int().filter(|id| super::is_running(*id));
+        self.parent = params.get("processId").int().filter(|id| super::process_exists(*id));
     }
 
     fn handle_notification(&mut self, message: &Message) -> io::Result<Next> {
@@ -222,7 +219,7 @@ impl<'a, W: Write> Session<'a, W> {
             (_, "exit") => return Ok(Next::Exit),
             (Phase::Running, "initialized") => {
                 if self.can_watch {
-                    self.client.request("client/registerCapability", capabilities::watched_files()?)?;
+                    self.client.request("client/registerCapability", capabilities::watch_registration()?)?;
                 }
                 // Files that did not load at the start are mentioned now: before, nothing may be sent.
                 self.reload()?;
@@ -238,7 +235,7 @@ impl<'a, W: Write> Session<'a, W> {
                     message.with_params(|params| params.get("textDocument").get("uri").str().to_owned());
                 self.lost.remove(&uri);
                 if self.documents.remove(&uri).is_some() {
-                    self.publish(&uri, None, &[])?;
+                    self.publish_diagnostics(&uri, None, &[])?;
                 }
             }
             (
@@ -264,7 +261,7 @@ impl<'a, W: Write> Session<'a, W> {
     /// Adds an open document. Returns why its configuration does not load; `None` if it does.
     fn insert_document(&mut self, uri: &str, version: Option<i64>, text: &str) -> Option<String> {
         let path = path_of_uri(uri);
-        let (judge, failure) = self.judges.of(path.as_deref(), None);
+        let (judge, failure) = self.judges.judge_for(path.as_deref(), None);
         let file = path.map_or_else(|| uri.to_owned(), |path| path.display().to_string());
         let text = Text::new(text.to_owned());
         let opened = OpenDocument { version, generation: 0, file, text, judge, problems: None };
@@ -278,12 +275,12 @@ impl<'a, W: Write> Session<'a, W> {
         let uri = document.get("uri").str();
         let (encoding, changes) = (self.encoding, params.get("contentChanges"));
         // A range of a text that is not known means nothing; a whole text makes it known again.
-        if self.lost.contains(uri) && replaces_text(changes) {
+        if self.lost.contains(uri) && replaces_whole_text(changes) {
             let failure = self.insert_document(uri, None, "");
             failure.map_or(Ok(()), |failure| self.show_failure(&failure))?;
         }
         let Some(open) = self.documents.get_mut(uri) else { return Ok(Next::GoOn) };
-        if open.apply(changes, encoding) {
+        if open.apply_changes(changes, encoding) {
             open.version = document.get("version").int();
             self.queue_check(uri);
             return Ok(Next::GoOn);
@@ -291,9 +288,9 @@ impl<'a, W: Write> Session<'a, W> {
         // The text is no longer known: it is not checked until the client sends it whole.
         self.documents.remove(uri);
         self.lost.insert(uri.to_owned());
-        self.publish(uri, None, &[])?;
+        self.publish_diagnostics(uri, None, &[])?;
         let message = format!("tollgate: cannot apply a change to {uri}; reopen the file");
-        self.show(&message)?;
+        self.show_error(&message)?;
         Ok(Next::GoOn)
     }
 
@@ -303,7 +300,7 @@ impl<'a, W: Write> Session<'a, W> {
         let Some(document) = self.documents.get_mut(uri) else { return };
         document.generation = self.generation;
         document.problems = None;
-        self.queue.push(Job {
+        self.queue.push(CheckJob {
             uri: uri.to_owned(),
             generation: self.generation,
             file: document.file.clone(),
@@ -315,14 +312,15 @@ impl<'a, W: Write> Session<'a, W> {
     /// Loads configurations and policies again, and checks all documents. Keeps the old ones if the new ones do not
     /// load.
     fn reload(&mut self) -> io::Result<()> {
-        self.judges.forget();
+        self.judges.loaded.clear();
         let mut failures = BTreeSet::new();
         // That of the working folder, too: a mistake in a flag shows before a document is opened.
-        failures.extend(self.judges.of(None, None).1);
+        failures.extend(self.judges.judge_for(None, None).1);
         let open: Vec<String> = self.documents.keys().cloned().collect();
         for uri in &open {
             if let Some(document) = self.documents.get_mut(uri) {
-                let (judge, failure) = self.judges.of(path_of_uri(uri).as_deref(), Some(&document.judge));
+                let (judge, failure) =
+                    self.judges.judge_for(path_of_uri(uri).as_deref(), Some(&document.judge));
                 document.judge = judge;
                 failures.extend(failure);
             }
@@ -332,36 +330,42 @@ impl<'a, W: Write> Session<'a, W> {
     }
 
     fn show_failure(&mut self, failure: &str) -> io::Result<()> {
-        self.show(&format!("tollgate: {failure}\nThe last valid configuration stays in use."))
+        self.show_error(&format!("tollgate: {failure}\nThe last valid configuration stays in use."))
     }
 
     /// Publishes the problems that a check found, unless the document has changed since.
-    pub(super) fn publish_checked(&mut self, checked: Checked) -> io::Result<()> {
-        let Checked { uri, generation, problems } = checked;
+    pub(super) fn publish_checked(&mut self, checked: CheckedDocument) -> io::Result<()> {
+        let CheckedDocument { uri, generation, problems } = checked;
         let encoding = self.encoding;
         let Some(document) = self.documents.get_mut(&uri) else { return Ok(()) };
         if document.generation != generation {
             return Ok(());
         }
         let problems = document.problems.insert(problems.unwrap_or_default());
-        let diagnostics = problems.iter().map(|problem| problem.diagnostic(&uri, &document.text, encoding));
+        let diagnostics =
+            problems.iter().map(|problem| problem.to_diagnostic(&uri, &document.text, encoding));
         let (diagnostics, version) = (list(diagnostics), document.version);
-        self.publish(&uri, version, &diagnostics)
+        self.publish_diagnostics(&uri, version, &diagnostics)
     }
 
-    fn publish(&mut self, uri: &str, version: Option<i64>, diagnostics: &[Json]) -> io::Result<()> {
+    fn publish_diagnostics(
+        &mut self,
+        uri: &str,
+        version: Option<i64>,
+        diagnostics: &[Json],
+    ) -> io::Result<()> {
         let has_version = version.is_some();
         let params = record! { "uri": uri, "version" if has_version: version, "diagnostics": diagnostics };
         self.client.notify("textDocument/publishDiagnostics", params)
     }
 
     /// Shows an error to the user.
-    fn show(&mut self, message: &str) -> io::Result<()> {
+    fn show_error(&mut self, message: &str) -> io::Result<()> {
         self.client.notify("window/showMessage", record! { "type": 1, "message": message })
     }
 }
 
-/// The fields and words that may be written in a document, by its profiles.
-fn vocabulary(document: &OpenDocument) -> Vocabulary<'_> {
+/// Returns the fields and values that can be written in a document, by the profiles of its configuration.
+fn vocabulary_of(document: &OpenDocument) -> Vocabulary<'_> {
     Vocabulary { profiles: &document.judge.configured.engine.profiles }
 }

@@ -62,18 +62,18 @@ pub(super) struct PositionRange {
     pub(super) end: Position,
 }
 
-/// A text and where its lines start.
+/// The text of a document, with the byte offsets at which its lines start.
 #[derive(Clone, Debug)]
 pub(super) struct Text {
     text: String,
-    /// Never empty. `\n`, `\r\n` and a lone `\r` end a line.
+    /// Never empty: the first line starts at 0. `\n`, `\r\n` and a lone `\r` end a line.
     starts: Vec<usize>,
 }
 
 impl Text {
     pub(super) fn new(text: String) -> Text {
         let mut made = Text { text, starts: vec![0] };
-        made.index_from(1);
+        made.find_line_starts_from(1);
         made
     }
 
@@ -81,8 +81,8 @@ impl Text {
         &self.text
     }
 
-    /// The byte at a position. Beyond the end of a line it is that end, beyond the last line the end of the text, and
-    /// inside of a character its start.
+    /// Returns the byte offset of a position. A position beyond the end of a line is that end; beyond the last
+    /// line, the end of the text; inside of a character, its start.
     pub(super) fn offset(&self, at: Position, encoding: Encoding) -> usize {
         let Some(line) = self.line(at.line) else { return self.text.len() };
         let mut units = 0;
@@ -123,7 +123,7 @@ impl Text {
         self.text.replace_range(start..end, new);
         // A start at the edit itself may follow a `\r` that a `\n` now belongs to.
         let kept = self.starts.partition_point(|at| *at < start);
-        self.index_from(kept);
+        self.find_line_starts_from(kept);
     }
 
     /// The bytes of a line without its break.
@@ -135,8 +135,8 @@ impl Text {
         Some(start..start + text.strip_suffix('\r').unwrap_or(text).len())
     }
 
-    /// Finds the starts of the lines after the first `kept` ones, which stay.
-    fn index_from(&mut self, kept: usize) {
+    /// Finds the starts of all lines but the first `kept` ones, which an edit did not change.
+    fn find_line_starts_from(&mut self, kept: usize) {
         self.starts.truncate(kept.max(1));
         let from = self.starts.last().copied().unwrap_or_default();
         let bytes = self.text.as_bytes();

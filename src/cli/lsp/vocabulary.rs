@@ -5,18 +5,18 @@
 use super::cursor::{Container, Cursor, Step};
 use super::judge::is_config;
 use super::meanings;
-use crate::config::CONFIG;
+use crate::config::CONFIG_SCHEMA;
 use tollgate_api::fields;
 use tollgate_api::profile::{ApiKind, Availability, Profile, Version};
 use tollgate_api::schema;
 use tollgate_engine::policy::{self, PolicyKind, TEST_FILE};
 
 /// The API version of policies.
-const POLICIES: &str = "tollgate.dev/v1alpha1";
+const POLICY_API_VERSION: &str = "tollgate.dev/v1alpha1";
 
-/// The kind of value that a field has.
+/// The type of a value: of the Kubernetes API, or of a file of Tollgate, such as a policy.
 #[derive(Clone, Copy)]
-pub(super) enum Shape {
+pub(super) enum ValueType {
     Api(schema::Ty),
     Policy(policy::Ty),
 }
@@ -26,14 +26,14 @@ pub(super) struct FieldRow {
     pub(super) name: &'static str,
     pub(super) meaning: &'static str,
     pub(super) is_required: bool,
-    /// The value is an object or a list, which starts on the next line.
+    /// True if the value is an object or a list, which starts on the next line.
     pub(super) is_container: bool,
     /// The type for display, such as `list of DeviceToleration`.
     pub(super) ty: String,
 }
 
 impl FieldRow {
-    fn new(name: &'static str, meaning: &'static str, is_required: bool, shape: Shape) -> FieldRow {
+    fn new(name: &'static str, meaning: &'static str, is_required: bool, shape: ValueType) -> FieldRow {
         FieldRow { name, meaning, is_required, is_container: is_container(shape), ty: type_name(shape) }
     }
 }
@@ -44,105 +44,107 @@ pub(super) struct Vocabulary<'a> {
 }
 
 impl Vocabulary<'_> {
-    fn availability(&self) -> Availability {
+    fn available_fields(&self) -> Availability {
         let none = Availability(0);
         self.profiles.iter().fold(none, |all, profile| all.or(profile.fields))
     }
 
-    /// The type of the container that the cursor is in; `None` if it is unknown. Test files and configurations are
-    /// known by `file`.
-    pub(super) fn shape_at(&self, cursor: &Cursor<'_>, file: &str) -> Option<Shape> {
+    /// Returns the type of the container that the cursor is in; `None` if it is unknown. Test files and
+    /// configuration files are recognized by the name `file`.
+    pub(super) fn type_at(&self, cursor: &Cursor<'_>, file: &str) -> Option<ValueType> {
         let containers = &cursor.containers;
         let known = containers
             .iter()
             .enumerate()
             .rev()
-            .find_map(|(depth, container)| root_shape(container).map(|shape| (depth, shape)));
+            .find_map(|(depth, container)| type_of_object(container).map(|shape| (depth, shape)));
         let by_name = match (policy::is_test(file), is_config(file)) {
             (true, _) => Some(&TEST_FILE),
-            (_, true) => Some(&CONFIG),
+            (_, true) => Some(&CONFIG_SCHEMA),
             _ => None,
         };
-        let by_name = || by_name.map(|ty| (0, Shape::Policy(policy::Ty::Struct(ty))));
+        let by_name = || by_name.map(|ty| (0, ValueType::Policy(policy::Ty::Struct(ty))));
         let (depth, shape) = known.or_else(by_name)?;
         let steps = containers.iter().skip(depth + 1).filter_map(|container| container.step);
-        steps.into_iter().try_fold(shape, |shape, step| self.step(shape, step))
+        steps.into_iter().try_fold(shape, |shape, step| self.type_after(shape, step))
     }
 
     /// Returns the type of a member or item of a type; `None` if it is unknown.
-    pub(super) fn step(&self, shape: Shape, step: Step<'_>) -> Option<Shape> {
+    pub(super) fn type_after(&self, shape: ValueType, step: Step<'_>) -> Option<ValueType> {
         match (shape, step) {
-            (Shape::Api(schema::Ty::Struct(ty) | schema::Ty::StringOr(ty)), Step::Key(key)) => {
-                ty.field(key, self.availability()).map(|(_, field)| Shape::Api(field.ty))
+            (ValueType::Api(schema::Ty::Struct(ty) | schema::Ty::StringOr(ty)), Step::Key(key)) => {
+                ty.field(key, self.available_fields()).map(|(_, field)| ValueType::Api(field.ty))
             }
-            (Shape::Api(schema::Ty::List(item)), Step::Item) => Some(Shape::Api(*item)),
-            (Shape::Api(schema::Ty::Map { value, .. }), Step::Key(_)) => Some(Shape::Api(*value)),
-            (Shape::Policy(policy::Ty::Struct(ty)), Step::Key(key)) => {
-                ty.fields.iter().find(|field| field.name == key).map(|field| Shape::Policy(field.ty))
+            (ValueType::Api(schema::Ty::List(item)), Step::Item) => Some(ValueType::Api(*item)),
+            (ValueType::Api(schema::Ty::Map { value, .. }), Step::Key(_)) => Some(ValueType::Api(*value)),
+            (ValueType::Policy(policy::Ty::Struct(ty)), Step::Key(key)) => {
+                ty.fields.iter().find(|field| field.name == key).map(|field| ValueType::Policy(field.ty))
             }
-            (Shape::Policy(policy::Ty::List(item) | policy::Ty::NonEmptyList(item)), Step::Item) => {
-                Some(Shape::Policy(*item))
+            (ValueType::Policy(policy::Ty::List(item) | policy::Ty::NonEmptyList(item)), Step::Item) => {
+                Some(ValueType::Policy(*item))
             }
-            (Shape::Policy(policy::Ty::MapOf { values, .. }), Step::Key(_)) => Some(Shape::Policy(*values)),
-            (Shape::Policy(policy::Ty::AnyOf(types)), step) => {
-                types.iter().find_map(|ty| self.step(Shape::Policy(*ty), step))
+            (ValueType::Policy(policy::Ty::MapOf { values, .. }), Step::Key(_)) => {
+                Some(ValueType::Policy(*values))
+            }
+            (ValueType::Policy(policy::Ty::AnyOf(types)), step) => {
+                types.iter().find_map(|ty| self.type_after(ValueType::Policy(*ty), step))
             }
             _ => None,
         }
     }
 
-    /// The fields of a struct; empty for other types.
-    pub(super) fn fields(&self, shape: Shape) -> Vec<FieldRow> {
+    /// Returns the fields of a struct that the profiles have; empty for other types.
+    pub(super) fn fields(&self, shape: ValueType) -> Vec<FieldRow> {
         match shape {
-            Shape::Api(schema::Ty::Struct(ty) | schema::Ty::StringOr(ty)) => {
-                let available = self.availability();
+            ValueType::Api(schema::Ty::Struct(ty) | schema::Ty::StringOr(ty)) => {
+                let available = self.available_fields();
                 let known = ty.fields.iter().filter(|field| field.known.overlaps(available));
                 let row = |field: &schema::Field| {
-                    let meaning = meanings::field(ty.name, field.json);
-                    FieldRow::new(field.json, meaning, field.always, Shape::Api(field.ty))
+                    let meaning = meanings::field_meaning(ty.name, field.json);
+                    FieldRow::new(field.json, meaning, field.always, ValueType::Api(field.ty))
                 };
                 known.map(row).collect()
             }
-            Shape::Policy(policy::Ty::Struct(ty)) => {
+            ValueType::Policy(policy::Ty::Struct(ty)) => {
                 let row = |field: &policy::Field| {
-                    FieldRow::new(field.name, field.doc, field.required, Shape::Policy(field.ty))
+                    FieldRow::new(field.name, field.doc, field.required, ValueType::Policy(field.ty))
                 };
                 ty.fields.iter().map(row).collect()
             }
-            Shape::Policy(policy::Ty::MapOf { keys, values, .. }) => {
-                let row = |name| FieldRow::new(name, "", false, Shape::Policy(*values));
+            ValueType::Policy(policy::Ty::MapOf { keys, values, .. }) => {
+                let row = |name| FieldRow::new(name, "", false, ValueType::Policy(*values));
                 keys().into_iter().map(row).collect()
             }
-            Shape::Policy(policy::Ty::AnyOf(types)) => {
-                types.iter().flat_map(|ty| self.fields(Shape::Policy(*ty))).collect()
+            ValueType::Policy(policy::Ty::AnyOf(types)) => {
+                types.iter().flat_map(|ty| self.fields(ValueType::Policy(*ty))).collect()
             }
             _ => Vec::new(),
         }
     }
 
     /// Returns the values that a field of this type accepts, with their meanings; empty if it accepts any value.
-    pub(super) fn words(&self, shape: Shape) -> Vec<(&'static str, &'static str)> {
+    pub(super) fn accepted_values(&self, shape: ValueType) -> Vec<(&'static str, &'static str)> {
         match shape {
-            Shape::Api(schema::Ty::Named(name) | schema::Ty::CoreNamed(name)) => {
+            ValueType::Api(schema::Ty::Named(name) | schema::Ty::CoreNamed(name)) => {
                 let serves = |word: &str| {
                     name != "DeviceTaintEffect"
                         || self.profiles.iter().any(|profile| profile.effects.contains(&word))
                 };
-                meanings::words(name).filter(|(word, _)| serves(word)).collect()
+                meanings::value_meanings(name).filter(|(word, _)| serves(word)).collect()
             }
-            Shape::Policy(policy::Ty::OneOf(words)) => words.iter().map(|word| (*word, "")).collect(),
-            Shape::Policy(policy::Ty::AnyOf(types)) => {
-                types.iter().flat_map(|ty| self.words(Shape::Policy(*ty))).collect()
+            ValueType::Policy(policy::Ty::OneOf(words)) => words.iter().map(|word| (*word, "")).collect(),
+            ValueType::Policy(policy::Ty::AnyOf(types)) => {
+                types.iter().flat_map(|ty| self.accepted_values(ValueType::Policy(*ty))).collect()
             }
-            Shape::Api(schema::Ty::Bool) | Shape::Policy(policy::Ty::Bool) => {
+            ValueType::Api(schema::Ty::Bool) | ValueType::Policy(policy::Ty::Bool) => {
                 vec![("true", ""), ("false", "")]
             }
             _ => Vec::new(),
         }
     }
 
-    /// The pairs of `apiVersion` and `kind` that the profiles serve.
-    pub(super) fn objects(&self) -> Vec<(String, &'static str)> {
+    /// Returns the pairs of `apiVersion` and `kind` that the profiles serve, and those of policies.
+    pub(super) fn served_types(&self) -> Vec<(String, &'static str)> {
         let mut found = Vec::new();
         for kind in ApiKind::ALL {
             let mut versions: Vec<Version> =
@@ -156,27 +158,29 @@ impl Vocabulary<'_> {
                 found.push((format!("{group}{slash}{}", version.name()), kind.name()));
             }
         }
-        found.extend(PolicyKind::ALL.map(|kind| (POLICIES.to_owned(), kind.name())));
+        found.extend(PolicyKind::ALL.map(|kind| (POLICY_API_VERSION.to_owned(), kind.name())));
         found
     }
 }
 
-/// The type of an object, by its apiVersion and kind; `None` if they are unknown.
-fn root_shape(container: &Container<'_>) -> Option<Shape> {
-    if container.api_version == POLICIES {
+/// Returns the type of an object by its apiVersion and kind; `None` if they are unknown.
+fn type_of_object(container: &Container<'_>) -> Option<ValueType> {
+    if container.api_version == POLICY_API_VERSION {
         let kind = PolicyKind::parse(container.kind)?;
-        return Some(Shape::Policy(policy::Ty::Struct(kind.schema())));
+        return Some(ValueType::Policy(policy::Ty::Struct(kind.schema())));
     }
     let (group, version) = container.api_version.rsplit_once('/').unwrap_or(("", container.api_version));
     let kind = ApiKind::of(group, container.kind)?;
     let version = Version::parse(version)?;
-    Some(Shape::Api(schema::Ty::Struct(fields::root(kind, version))))
+    Some(ValueType::Api(schema::Ty::Struct(fields::root(kind, version))))
 }
 
-fn is_container(shape: Shape) -> bool {
+fn is_container(shape: ValueType) -> bool {
     match shape {
-        Shape::Api(ty) => matches!(ty, schema::Ty::Struct(_) | schema::Ty::List(_) | schema::Ty::Map { .. }),
-        Shape::Policy(ty) => {
+        ValueType::Api(ty) => {
+            matches!(ty, schema::Ty::Struct(_) | schema::Ty::List(_) | schema::Ty::Map { .. })
+        }
+        ValueType::Policy(ty) => {
             matches!(
                 ty,
                 policy::Ty::Struct(_)
@@ -190,9 +194,9 @@ fn is_container(shape: Shape) -> bool {
 }
 
 /// Returns the type in a few words, such as `list of DeviceToleration`.
-fn type_name(shape: Shape) -> String {
+fn type_name(shape: ValueType) -> String {
     let name = match shape {
-        Shape::Api(ty) => match ty {
+        ValueType::Api(ty) => match ty {
             schema::Ty::Str | schema::Ty::Uid => "string",
             schema::Ty::Named(name) | schema::Ty::CoreNamed(name) => name,
             schema::Ty::Int => "integer",
@@ -201,10 +205,10 @@ fn type_name(shape: Shape) -> String {
             schema::Ty::Time => "time",
             schema::Ty::Raw => "any value",
             schema::Ty::Struct(ty) | schema::Ty::StringOr(ty) => ty.name,
-            schema::Ty::List(item) => return format!("list of {}", type_name(Shape::Api(*item))),
-            schema::Ty::Map { value, .. } => return format!("map of {}", type_name(Shape::Api(*value))),
+            schema::Ty::List(item) => return format!("list of {}", type_name(ValueType::Api(*item))),
+            schema::Ty::Map { value, .. } => return format!("map of {}", type_name(ValueType::Api(*value))),
         },
-        Shape::Policy(ty) => match ty {
+        ValueType::Policy(ty) => match ty {
             policy::Ty::NonEmptyStr | policy::Ty::Str | policy::Ty::Text(_) | policy::Ty::Word => "string",
             policy::Ty::OneOf(words) => return words.join(" | "),
             policy::Ty::Int(_) => "integer",
@@ -216,13 +220,13 @@ fn type_name(shape: Shape) -> String {
             policy::Ty::StrMap => "map of string",
             policy::Ty::Struct(ty) => ty.name,
             policy::Ty::List(item) | policy::Ty::NonEmptyList(item) => {
-                return format!("list of {}", type_name(Shape::Policy(*item)));
+                return format!("list of {}", type_name(ValueType::Policy(*item)));
             }
             policy::Ty::MapOf { values, .. } => {
-                return format!("map of {}", type_name(Shape::Policy(*values)));
+                return format!("map of {}", type_name(ValueType::Policy(*values)));
             }
             policy::Ty::AnyOf(types) => {
-                let names: Vec<String> = types.iter().map(|ty| type_name(Shape::Policy(*ty))).collect();
+                let names: Vec<String> = types.iter().map(|ty| type_name(ValueType::Policy(*ty))).collect();
                 return names.join(" or ");
             }
         },

@@ -10,10 +10,10 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use super::judge::Judge;
 use super::problems::Problem;
 
-/// A version of a document that is to be checked.
-pub(super) struct Job {
+/// A state of an open document that is to be checked.
+pub(super) struct CheckJob {
     pub(super) uri: String,
-    /// Grows with every change of any document and of the settings.
+    /// Number of this state; it grows with every change of a document or of the settings.
     pub(super) generation: u64,
     /// Name of the file.
     pub(super) file: String,
@@ -21,33 +21,33 @@ pub(super) struct Job {
     pub(super) judge: Arc<Judge>,
 }
 
-impl Job {
-    fn check(self) -> Checked {
+impl CheckJob {
+    fn check(self) -> CheckedDocument {
         let check = || self.judge.check(&self.file, &self.text);
         let problems = catch_unwind(AssertUnwindSafe(check)).ok();
-        Checked { uri: self.uri, generation: self.generation, problems }
+        CheckedDocument { uri: self.uri, generation: self.generation, problems }
     }
 }
 
-/// The problems of a version of a document.
+/// The problems that a check found in a state of a document.
 #[derive(Debug)]
-pub(super) struct Checked {
+pub(super) struct CheckedDocument {
     pub(super) uri: String,
     pub(super) generation: u64,
-    /// `None` after an internal error, which is on stderr.
+    /// `None` if the check panicked; the panic is reported on stderr.
     pub(super) problems: Option<Vec<Problem>>,
 }
 
 /// States of documents that wait to be checked, the one that waits longest first.
 #[derive(Default)]
 pub(super) struct CheckQueue {
-    jobs: Mutex<VecDeque<Job>>,
+    jobs: Mutex<VecDeque<CheckJob>>,
     ready: Condvar,
 }
 
 impl CheckQueue {
     /// Adds a job. It replaces an older job for the same document.
-    pub(super) fn push(&self, job: Job) {
+    pub(super) fn push(&self, job: CheckJob) {
         let mut jobs = self.lock();
         match jobs.iter_mut().find(|waiting| waiting.uri == job.uri) {
             Some(waiting) => *waiting = job,
@@ -57,7 +57,7 @@ impl CheckQueue {
     }
 
     /// Checks states as they arrive and passes each result to `done`, until that returns false.
-    pub(super) fn work(&self, done: impl Fn(Checked) -> bool) {
+    pub(super) fn check_jobs(&self, done: impl Fn(CheckedDocument) -> bool) {
         loop {
             let job = {
                 let mut jobs = self.lock();
@@ -76,12 +76,12 @@ impl CheckQueue {
 
     /// Checks the state that waits longest; `None` if none waits.
     #[cfg(any(test, fuzzing))]
-    pub(super) fn check_next(&self) -> Option<Checked> {
+    pub(super) fn check_next(&self) -> Option<CheckedDocument> {
         let job = self.lock().pop_front()?;
         Some(job.check())
     }
 
-    fn lock(&self) -> MutexGuard<'_, VecDeque<Job>> {
+    fn lock(&self) -> MutexGuard<'_, VecDeque<CheckJob>> {
         self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -14,27 +14,28 @@ use super::super::policies;
 use tollgate_document::doc::New;
 use tollgate_engine::policy::{self, PolicyFile};
 
-/// upstream v1.37 MaxSecretSize, which also limits the values of a ConfigMap.
-const MAX_CONFIG_MAP: usize = 1 << 20;
-/// Largest object for `kubectl apply`, which repeats it in an annotation; annotations have at most 256 KiB.
-const MAX_APPLIED: usize = 250 << 10;
-/// Endings of files that are found in a folder.
-const FOUND_ENDINGS: [&str; 3] = [".yaml", ".yml", ".json"];
+/// Maximum size of a ConfigMap in bytes: upstream v1.37 MaxSecretSize.
+const MAX_CONFIG_MAP_BYTES: usize = 1 << 20;
+/// Maximum size of an object for `kubectl apply`, which copies it to an annotation; annotations have at most 256
+/// KiB.
+const MAX_APPLIED_BYTES: usize = 250 << 10;
+/// Endings of the files that the server reads from a folder.
+const SEARCHED_ENDINGS: [&str; 3] = [".yaml", ".yml", ".json"];
 
 /// The files named by one flag, which are mounted into the server from a ConfigMap.
 #[derive(Debug)]
 pub(super) struct CarriedFiles {
     flag: &'static str,
-    /// The name of the volume; the folder and the ConfigMap are named after it.
+    /// Name of the volume. The folder and the ConfigMap are named after it.
     volume: &'static str,
     /// Contents of the files, by path in the volume.
     files: BTreeMap<String, String>,
 }
 
 impl CarriedFiles {
-    /// The policy files of these paths, with the schemas that they refer to.
+    /// Reads the policy files in these paths, with the schemas that they refer to.
     pub(super) fn policies(paths: &[PathBuf]) -> Result<CarriedFiles, Failure> {
-        let mut files = policies::read(paths)?;
+        let mut files = policies::read_files(paths)?;
         let schemas = RefCell::new(BTreeMap::new());
         let keep = |path: &str| {
             let text = policies::read_referenced(path)?;
@@ -46,17 +47,17 @@ impl CarriedFiles {
         let schemas = schemas.into_inner().into_iter();
         let schemas: Vec<_> = schemas.map(|(name, text)| PolicyFile { name, text }).collect();
         let carried = CarriedFiles::place("--policy", "policies", &files, &schemas)?;
-        carried.try_to_load()?;
+        carried.check_that_policies_load()?;
         Ok(carried)
     }
 
-    /// The files of these paths that contain ResourceClasses.
+    /// Reads the files with ResourceClasses in these paths.
     pub(super) fn classes(paths: &[PathBuf]) -> Result<CarriedFiles, Failure> {
-        CarriedFiles::place("--classes", "classes", &policies::read(paths)?, &[])
+        CarriedFiles::place("--classes", "classes", &policies::read_files(paths)?, &[])
     }
 
-    /// Places the files into one folder. `found` must be found there by a search, `referenced` only by their relative
-    /// paths.
+    /// Gives each file a path in one folder. The server finds the files in `found` by searching that folder, and
+    /// those in `referenced` by their relative paths.
     fn place(
         flag: &'static str,
         volume: &'static str,
@@ -66,7 +67,7 @@ impl CarriedFiles {
         let input = |name: &str, why: &str| {
             Failure::Input(format!("{}: {why}", tollgate_formats::sanitize::line(name)))
         };
-        let is_found = |name: &str| FOUND_ENDINGS.iter().any(|ending| name.ends_with(ending));
+        let is_found = |name: &str| SEARCHED_ENDINGS.iter().any(|ending| name.ends_with(ending));
         let mut placed: Vec<(PathBuf, &PolicyFile)> = Vec::new();
         for file in found {
             let path = normal_absolute(Path::new(&file.name));
@@ -92,9 +93,9 @@ impl CarriedFiles {
             files.insert(relative.to_owned(), file.text.clone());
         }
         let bytes: usize = files.values().map(String::len).sum();
-        if bytes > MAX_CONFIG_MAP {
+        if bytes > MAX_CONFIG_MAP_BYTES {
             return Err(Failure::Input(format!(
-                "the {volume} have {bytes} bytes, but a ConfigMap holds at most {MAX_CONFIG_MAP}: remove what this \
+                "the {volume} have {bytes} bytes, but a ConfigMap holds at most {MAX_CONFIG_MAP_BYTES}: remove what this \
                  cluster does not need, or install with manifests/overlays/self-managed, which registers the webhook \
                  by itself, and mount the {volume} from a volume of your own with {flag}"
             )));
@@ -102,10 +103,10 @@ impl CarriedFiles {
         Ok(CarriedFiles { flag, volume, files })
     }
 
-    /// Checks that the server will be able to load the policies.
-    fn try_to_load(&self) -> Result<(), Failure> {
+    /// Compiles the policies as the server will find them, and returns an error if they do not load there.
+    fn check_that_policies_load(&self) -> Result<(), Failure> {
         let at = |path: &str| format!("{}/{path}", self.folder());
-        let is_found = |name: &str| FOUND_ENDINGS.iter().any(|ending| name.ends_with(ending));
+        let is_found = |name: &str| SEARCHED_ENDINGS.iter().any(|ending| name.ends_with(ending));
         let all = self.files.iter().map(|(path, text)| PolicyFile { name: at(path), text: text.clone() });
         let (found, referenced): (Vec<_>, Vec<_>) = all.partition(|file| is_found(&file.name));
         let read = |path: &str| {
@@ -123,7 +124,7 @@ impl CarriedFiles {
         format!("/{}", self.volume)
     }
 
-    /// The flag of the server, with the folder as its value.
+    /// Returns the argument of the server that names the folder: `--policy=/policies`.
     pub(super) fn argument(&self) -> String {
         format!("{}={}", self.flag, self.folder())
     }
@@ -135,32 +136,33 @@ impl CarriedFiles {
 
     /// True if the ConfigMap is too large for the annotation of `kubectl apply`.
     pub(super) fn needs_server_side_apply(&self) -> bool {
-        self.files.values().map(String::len).sum::<usize>() > MAX_APPLIED
+        self.files.values().map(String::len).sum::<usize>() > MAX_APPLIED_BYTES
     }
 
     /// The manifest of the ConfigMap.
-    pub(super) fn config_map(&self, namespace: &str) -> String {
+    pub(super) fn config_map_manifest(&self, namespace: &str) -> String {
         let mut text = format!(
             "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {}\n  namespace: {namespace}\n  labels: {{app.kubernetes.io/name: tollgate}}\ndata:\n",
             self.config_map_name()
         );
-        for (key, (_, contents)) in self.keys().into_iter().zip(&self.files) {
+        for (key, (_, contents)) in self.config_map_keys().into_iter().zip(&self.files) {
             // Writing to a `String` cannot fail.
             _ = write!(text, "  {key:?}: {}", config_map_value(contents));
         }
         text
     }
 
-    /// The line of the container that mounts the volume, as YAML.
-    pub(super) fn mount(&self) -> String {
+    /// Returns the line of the container that mounts the volume, as YAML.
+    pub(super) fn mount_yaml(&self) -> String {
         format!("        - {{name: {}, mountPath: {}, readOnly: true}}\n", self.volume, self.folder())
     }
 
-    /// The volume of the pod, as YAML. Keys of a ConfigMap have no `/`, so it maps them to the paths of the files.
-    pub(super) fn volume(&self) -> String {
+    /// Returns the volume of the pod as YAML. Keys of a ConfigMap cannot contain `/`, so it maps them to the
+    /// paths of the files.
+    pub(super) fn volume_yaml(&self) -> String {
         let (volume, name) = (self.volume, self.config_map_name());
         let mut text = format!("      - name: {volume}\n        configMap:\n          name: {name}\n");
-        let keys = self.keys();
+        let keys = self.config_map_keys();
         if keys.iter().zip(self.files.keys()).any(|(key, path)| key != path) {
             text.push_str("          items:\n");
             for (key, path) in keys.iter().zip(self.files.keys()) {
@@ -171,8 +173,8 @@ impl CarriedFiles {
         text
     }
 
-    /// The ConfigMap keys of the files, in order: letters, digits, `-`, `_` and `.`, each different.
-    fn keys(&self) -> Vec<String> {
+    /// Returns the ConfigMap keys of the files in order: letters, digits, `-`, `_` and `.`, each different.
+    fn config_map_keys(&self) -> Vec<String> {
         let mut keys: Vec<String> = Vec::new();
         for path in self.files.keys() {
             let legal = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '.' };
@@ -189,7 +191,7 @@ impl CarriedFiles {
     }
 }
 
-/// The text as the YAML value of a ConfigMap key: a readable block if that has exactly the same content, else in
+/// Returns a text as YAML value of a ConfigMap key: a readable block if it has exactly the same content, else in
 /// quotes.
 fn config_map_value(text: &str) -> String {
     let is_plain = |c: char| !c.is_control() && !matches!(c, '\u{2028}' | '\u{2029}' | '\u{feff}');

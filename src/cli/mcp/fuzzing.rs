@@ -11,16 +11,16 @@ use rmcp::service::serve_directly;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::mpsc;
 
-use super::Server;
+use super::McpServer;
 use super::result::CommandOutput;
 use super::run::Runner;
-use super::stdio::{MAX_QUEUED, StdioTransport, next_line};
-use super::tools::{ALL, Invocation, Setting, Settings};
+use super::stdio::{MAX_QUEUED, StdioTransport, read_line};
+use super::tools::{ALL, Invocation, PassedFlag, PassedFlags};
 use tollgate_document::doc::{self, ValueKind};
 
 /// A server with every tool. The files do not exist, and nothing opens them.
-static SERVER: LazyLock<Arc<Server>> = LazyLock::new(|| {
-    let server = Server::new(settings(), Runner::calling(run)).unwrap_or_else(|_| panic!("valid tools"));
+static SERVER: LazyLock<Arc<McpServer>> = LazyLock::new(|| {
+    let server = McpServer::new(settings(), Runner::calling(run)).unwrap_or_else(|_| panic!("valid tools"));
     assert_eq!(server.tools.len(), ALL.len(), "some tools are not offered");
     Arc::new(server)
 });
@@ -32,12 +32,12 @@ static RUNTIME: LazyLock<Runtime> =
 static PROGRAM: LazyLock<Mutex<clap::Command>> =
     LazyLock::new(|| Mutex::new(super::super::Arguments::command()));
 
-fn settings() -> Settings {
+fn settings() -> PassedFlags {
     let flag = |setting, text: &str| (setting, OsString::from(text));
-    Settings(vec![
-        flag(Setting::State, "--state=state.yaml"),
-        flag(Setting::Policies, "--policy=policies"),
-        flag(Setting::Namespaces, "--namespaces=namespaces.yaml"),
+    PassedFlags(vec![
+        flag(PassedFlag::State, "--state=state.yaml"),
+        flag(PassedFlag::Policies, "--policy=policies"),
+        flag(PassedFlag::Namespaces, "--namespaces=namespaces.yaml"),
     ])
 }
 
@@ -74,7 +74,7 @@ pub(in crate::cli) fn play(data: &[u8]) {
     let session = async { serve_directly(Arc::clone(&SERVER), transport, None).waiting().await };
     let client = async {
         let mut input = data;
-        while let Ok(Some(line)) = next_line(&mut input) {
+        while let Ok(Some(line)) = read_line(&mut input) {
             sender.send(line).await.expect("the server reads to the end");
         }
         // The input ends after the last answer: a server whose input has ended waits for its commands by the clock.

@@ -12,11 +12,11 @@ use tokio::sync::Semaphore;
 use super::result::CommandOutput;
 use super::tools::Invocation;
 
-/// Commands that run at the same time; further calls wait.
-const MAX_RUNNING: usize = 2;
-/// Bytes of stdout and stderr that are read.
-const MAX_STDOUT: usize = 64 << 20;
-const MAX_STDERR: usize = 256 << 10;
+/// Maximum number of commands that run at the same time; further calls wait.
+const MAX_RUNNING_COMMANDS: usize = 2;
+/// Maximum number of bytes that are read of stdout and stderr of a command.
+const MAX_STDOUT_BYTES: usize = 64 << 20;
+const MAX_STDERR_BYTES: usize = 256 << 10;
 
 /// Runs the commands of tools as processes, within a timeout.
 pub(super) struct Runner {
@@ -27,23 +27,23 @@ pub(super) struct Runner {
 
 enum Program {
     File(PathBuf),
-    /// What stands in for the program: sessions of a fuzzer start no processes.
+    /// A function that replaces the program in tests and for a fuzzer, which start no processes.
     #[cfg(any(test, fuzzing))]
     Function(fn(Invocation) -> CommandOutput),
 }
 
 impl Runner {
-    /// Runs this program again, at most so long.
+    /// Runs the commands of this program as processes, each for at most `timeout`.
     pub(super) fn new(timeout: Duration) -> std::io::Result<Runner> {
         let program = Program::File(std::env::current_exe()?);
-        Ok(Runner { program, timeout, running: Semaphore::new(MAX_RUNNING) })
+        Ok(Runner { program, timeout, running: Semaphore::new(MAX_RUNNING_COMMANDS) })
     }
 
-    /// Calls a function instead of the program.
+    /// Calls a function instead of starting a process.
     #[cfg(any(test, fuzzing))]
     pub(super) fn calling(function: fn(Invocation) -> CommandOutput) -> Runner {
         let program = Program::Function(function);
-        Runner { program, timeout: Duration::from_mins(1), running: Semaphore::new(MAX_RUNNING) }
+        Runner { program, timeout: Duration::from_mins(1), running: Semaphore::new(MAX_RUNNING_COMMANDS) }
     }
 
     /// Runs a command. If the returned future is dropped, the command is killed.
@@ -81,10 +81,11 @@ impl Runner {
                 _ = stdin.write_all(invocation.stdin.unwrap_or_default().as_bytes()).await;
             }
         };
-        let ((), stdout, stderr) = tokio::join!(feed, read(stdout, MAX_STDOUT), read(stderr, MAX_STDERR));
+        let ((), stdout, stderr) =
+            tokio::join!(feed, read_up_to(stdout, MAX_STDOUT_BYTES), read_up_to(stderr, MAX_STDERR_BYTES));
         let ((stdout, is_whole), (stderr, _)) = (stdout.map_err(cannot)?, stderr.map_err(cannot)?);
         if !is_whole {
-            return Err(format!("the output is larger than {} MiB; ask for less", MAX_STDOUT >> 20));
+            return Err(format!("the output is larger than {} MiB; ask for less", MAX_STDOUT_BYTES >> 20));
         }
         let status = child.wait().await.map_err(cannot)?;
         match status.code() {
@@ -95,7 +96,7 @@ impl Runner {
 }
 
 /// Reads a stream up to `limit` bytes. Returns the bytes, and false if the stream is longer.
-async fn read(stream: Option<impl AsyncRead + Unpin>, limit: usize) -> std::io::Result<(String, bool)> {
+async fn read_up_to(stream: Option<impl AsyncRead + Unpin>, limit: usize) -> std::io::Result<(String, bool)> {
     let mut bytes = Vec::new();
     let Some(stream) = stream else { return Ok((String::new(), true)) };
     let most = u64::try_from(limit).unwrap_or(u64::MAX).saturating_add(1);

@@ -23,18 +23,18 @@ use super::super::console::Console;
 
 /// Maximum size of a message in bytes.
 pub(super) const MAX_MESSAGE_BYTES: usize = 4 << 20;
-/// Requests at a time, and the bytes of their messages.
-const MAX_REQUESTS: usize = 64;
-const MAX_REQUEST_BYTES: usize = 8 << 20;
-/// Bytes of the ID of a request.
-const MAX_ID: usize = 256;
+/// Maximum number of requests that run at a time, and of the bytes of their messages.
+const MAX_RUNNING: usize = 64;
+const MAX_RUNNING_BYTES: usize = 8 << 20;
+/// Maximum size of the ID of a request in bytes.
+const MAX_ID_BYTES: usize = 256;
 /// Maximum number of messages that wait between the transport and the threads that read stdin and write stdout.
 pub(super) const MAX_QUEUED: usize = 4;
 /// Time that running requests get after the input has ended. Clients wait about twice as long before they kill the
 /// server.
 const END_GRACE: Duration = Duration::from_secs(1);
 /// Error code of the response to a request that is refused because too many are running.
-const BUSY: ErrorCode = ErrorCode(-32000);
+const TOO_MANY_REQUESTS: ErrorCode = ErrorCode(-32000);
 
 type Received = RxJsonRpcMessage<RoleServer>;
 type Sent = TxJsonRpcMessage<RoleServer>;
@@ -50,18 +50,18 @@ pub(super) enum Line {
 pub(super) struct StdioTransport {
     lines: mpsc::Receiver<Line>,
     out: mpsc::Sender<String>,
-    /// An answer that has to be written before anything else is read.
+    /// An error response that must be written before the next message is read.
     reply: Option<String>,
-    pub(super) requests: Requests,
+    pub(super) requests: RunningRequests,
     /// When to stop waiting for requests, once the input has ended.
     deadline: Option<Instant>,
 }
 
 /// The requests that are not answered yet, with the bytes of their messages.
 #[derive(Clone, Default)]
-pub(super) struct Requests(Arc<Mutex<HashMap<RequestId, usize>>>);
+pub(super) struct RunningRequests(Arc<Mutex<HashMap<RequestId, usize>>>);
 
-impl Requests {
+impl RunningRequests {
     /// True if all requests are answered.
     #[cfg(any(test, fuzzing))]
     pub(super) fn is_empty(&self) -> bool {
@@ -72,18 +72,22 @@ impl Requests {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a request, unless there are too many or there is one with this ID.
+    /// Adds a request that starts to run; an error if too many are running or one with this ID is.
     fn add(&self, id: &RequestId, bytes: usize) -> Result<(), ErrorData> {
         let mut requests = self.lock();
         let invalid = |message: &'static str| Err(ErrorData::invalid_request(message, None));
-        if matches!(id, RequestId::String(text) if text.len() > MAX_ID) {
+        if matches!(id, RequestId::String(text) if text.len() > MAX_ID_BYTES) {
             return invalid("the ID of a request can have at most 256 bytes");
         }
         if requests.contains_key(id) {
             return invalid("a request with this ID is running");
         }
-        if requests.len() >= MAX_REQUESTS || requests.values().sum::<usize>() + bytes > MAX_REQUEST_BYTES {
-            return Err(ErrorData::new(BUSY, "too many requests at a time; wait for answers", None));
+        if requests.len() >= MAX_RUNNING || requests.values().sum::<usize>() + bytes > MAX_RUNNING_BYTES {
+            return Err(ErrorData::new(
+                TOO_MANY_REQUESTS,
+                "too many requests at a time; wait for answers",
+                None,
+            ));
         }
         requests.insert(id.clone(), bytes);
         Ok(())
@@ -91,7 +95,8 @@ impl Requests {
 }
 
 impl StdioTransport {
-    /// The streams of this process. The handle is that of the thread that writes; it ends after the transport.
+    /// Opens stdin and stdout of this process. Also returns the handle of the thread that writes, which ends
+    /// after the transport.
     pub(super) fn open() -> (StdioTransport, JoinHandle<()>) {
         let (sender, lines) = mpsc::channel(MAX_QUEUED);
         // It lives as long as the process, because a read cannot be interrupted.
@@ -109,13 +114,14 @@ impl StdioTransport {
         (StdioTransport::new(lines, out), writer)
     }
 
-    /// A transport for the lines that are received, which sends its answers out.
+    /// Creates a transport that reads `lines` and sends responses to `out`.
     pub(super) fn new(lines: mpsc::Receiver<Line>, out: mpsc::Sender<String>) -> StdioTransport {
-        StdioTransport { lines, out, reply: None, requests: Requests::default(), deadline: None }
+        StdioTransport { lines, out, reply: None, requests: RunningRequests::default(), deadline: None }
     }
 
-    /// The message of a line; `Err` with an answer if there is none; `None` for a blank line.
-    fn message(&self, line: Line) -> Option<Result<Received, Sent>> {
+    /// Parses a line as a message; `Err` with the error response if it is none or cannot be accepted; `None` for
+    /// a blank line.
+    fn parse_line(&self, line: Line) -> Option<Result<Received, Sent>> {
         let error = |error: ErrorData, id| Some(Err(Sent::error(error, id)));
         let Line::Whole(line) = line else {
             let message = format!("a message can have at most {} MiB", MAX_MESSAGE_BYTES >> 20);
@@ -129,7 +135,7 @@ impl StdioTransport {
             Err(why) if why.is_data() => {
                 return error(
                     ErrorData::invalid_request("not a message of this protocol", None),
-                    id_of(&line),
+                    id_of_invalid(&line),
                 );
             }
             Err(why) => {
@@ -158,7 +164,7 @@ impl StdioTransport {
 }
 
 /// Returns the request ID of a line that is not a valid message, for the error response; `None` if it has none.
-fn id_of(line: &[u8]) -> Option<RequestId> {
+fn id_of_invalid(line: &[u8]) -> Option<RequestId> {
     #[derive(serde::Deserialize)]
     struct Identified {
         id: RequestId,
@@ -186,7 +192,8 @@ impl Transport<RoleServer> for StdioTransport {
         }
     }
 
-    /// The next message. Nothing is lost if the returned future is dropped.
+    /// Receives the next message; `None` when the session ends. No message is lost if the returned future is
+    /// dropped.
     async fn receive(&mut self) -> Option<Received> {
         loop {
             if self.reply.is_some() {
@@ -206,7 +213,7 @@ impl Transport<RoleServer> for StdioTransport {
                 }
                 return None;
             };
-            match self.message(line) {
+            match self.parse_line(line) {
                 None => {}
                 Some(Ok(message)) => return Some(message),
                 Some(Err(answer)) => self.reply = serde_json::to_string(&answer).ok(),
@@ -221,15 +228,16 @@ impl Transport<RoleServer> for StdioTransport {
 
 /// Sends each line of the input to the channel, until the input ends or the receiver is gone.
 fn send_lines(mut input: impl BufRead, lines: &mpsc::Sender<Line>) {
-    while let Ok(Some(line)) = next_line(&mut input) {
+    while let Ok(Some(line)) = read_line(&mut input) {
         if lines.blocking_send(line).is_err() {
             return;
         }
     }
 }
 
-/// The next line without its end; `None` at the end of the input.
-pub(super) fn next_line(input: &mut impl BufRead) -> io::Result<Option<Line>> {
+/// Reads the next line without its end; `None` at the end of the input. Of a line that is too long, nothing is
+/// kept.
+pub(super) fn read_line(input: &mut impl BufRead) -> io::Result<Option<Line>> {
     let mut line = Vec::new();
     let (mut is_started, mut is_too_long) = (false, false);
     loop {
@@ -260,7 +268,8 @@ pub(super) fn next_line(input: &mut impl BufRead) -> io::Result<Option<Line>> {
 #[cfg(test)]
 mod tests {
     use super::{
-        ErrorData, Line, MAX_MESSAGE_BYTES, MAX_REQUEST_BYTES, RequestId, Requests, id_of, next_line,
+        ErrorData, Line, MAX_MESSAGE_BYTES, MAX_RUNNING_BYTES, RequestId, RunningRequests, id_of_invalid,
+        read_line,
     };
 
     #[test]
@@ -270,7 +279,7 @@ mod tests {
         let text = format!("a\n\n{long}\nb\r\n{most}\nend");
         let mut input = std::io::BufReader::with_capacity(1000, text.as_bytes());
         let mut lines = Vec::new();
-        while let Some(line) = next_line(&mut input).expect("memory can be read") {
+        while let Some(line) = read_line(&mut input).expect("memory can be read") {
             lines.push(match line {
                 Line::Whole(bytes) => bytes.len().to_string(),
                 Line::TooLong => "too long".to_owned(),
@@ -281,7 +290,7 @@ mod tests {
 
     #[test]
     fn requests_are_bounded() {
-        let requests = Requests::default();
+        let requests = RunningRequests::default();
         let code = |result: Result<(), ErrorData>| result.map_err(|error| error.code.0);
         for id in 0..64 {
             assert_eq!(code(requests.add(&RequestId::Number(id), 10)), Ok(()));
@@ -289,16 +298,16 @@ mod tests {
         assert_eq!(code(requests.add(&RequestId::Number(64), 10)), Err(-32000), "too many");
         assert_eq!(code(requests.add(&RequestId::Number(1), 10)), Err(-32600), "twice");
         requests.lock().clear();
-        assert_eq!(code(requests.add(&RequestId::Number(1), MAX_REQUEST_BYTES)), Ok(()));
+        assert_eq!(code(requests.add(&RequestId::Number(1), MAX_RUNNING_BYTES)), Ok(()));
         assert_eq!(code(requests.add(&RequestId::Number(2), 1)), Err(-32000), "too large together");
         assert_eq!(code(requests.add(&RequestId::String("x".repeat(257).into()), 1)), Err(-32600));
     }
 
     #[test]
     fn ids_are_found_in_what_is_not_a_message() {
-        assert_eq!(id_of(br#"{"method":1,"id":"a"}"#), Some(RequestId::String("a".into())));
-        assert_eq!(id_of(br#"{"id":7}"#), Some(RequestId::Number(7)));
-        assert_eq!(id_of(br#"{"id":[]}"#), None);
-        assert_eq!(id_of(b"[]"), None);
+        assert_eq!(id_of_invalid(br#"{"method":1,"id":"a"}"#), Some(RequestId::String("a".into())));
+        assert_eq!(id_of_invalid(br#"{"id":7}"#), Some(RequestId::Number(7)));
+        assert_eq!(id_of_invalid(br#"{"id":[]}"#), None);
+        assert_eq!(id_of_invalid(b"[]"), None);
     }
 }

@@ -21,35 +21,35 @@ pub(super) use table::ALL;
 use tollgate_api::profile::Profile;
 use tollgate_formats::gofmt::json_string;
 
-/// Characters of a text with objects. A message is bounded in bytes as well.
-const MAX_MANIFEST: usize = 2 << 20;
-/// Characters of any other text, and entries of a list.
-const MAX_TEXT: usize = 512;
+/// Maximum number of characters of an argument with objects. Messages also have a limit in bytes.
+const MAX_MANIFEST_CHARS: usize = 2 << 20;
+/// Maximum number of characters of any other text argument, and of entries of a list.
+const MAX_TEXT_CHARS: usize = 512;
 const MAX_ENTRIES: usize = 256;
-/// Printable ASCII without the comma, at which the flags of commands split lists.
-const PLAIN: &str = r"^[ -+\--~]+$";
+/// Pattern of text arguments: printable ASCII without the comma, at which flags of commands split lists.
+const PLAIN_TEXT: &str = r"^[ -+\--~]+$";
 
 /// A tool of the MCP server: its command, its arguments, and what its output looks like.
 pub(super) struct ToolSpec {
     pub(super) name: &'static str,
     title: &'static str,
     about: &'static str,
-    /// The command, with the flags that every call has.
+    /// The command of this program, with the flags that every call has.
     command: &'static [&'static str],
-    /// What of the settings of the server the command gets.
-    gets: &'static [Setting],
-    /// The setting without which the tool is not offered.
-    pub(super) needs: Option<Setting>,
-    rows: &'static [Row],
+    /// The flags of the server that are passed to the command.
+    gets: &'static [PassedFlag],
+    /// The flag of the server without which the tool is not offered.
+    pub(super) needs: Option<PassedFlag>,
+    rows: &'static [ToolArg],
     /// The schema of each line of the output; `None` if it is text.
-    output: Option<&'static str>,
-    /// What to do if the result is too large.
+    pub(super) output: Option<&'static str>,
+    /// Advice how to get a smaller result, for results that are too large.
     pub(super) narrow: &'static str,
 }
 
 /// A setting of the MCP server: flags that it was started with and passes to commands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Setting {
+pub(super) enum PassedFlag {
     State,
     /// Whether the state is complete.
     Completeness,
@@ -58,16 +58,17 @@ pub(super) enum Setting {
     Namespaces,
 }
 
-/// An argument of a tool.
-struct Row {
+/// An argument of a tool, with its type and where the command gets it.
+struct ToolArg {
     name: &'static str,
     about: &'static str,
-    form: Form,
-    place: Place,
+    form: ArgType,
+    place: ArgPlace,
     required: bool,
 }
 
-enum Form {
+/// The type of an argument of a tool, as in its JSON Schema.
+enum ArgType {
     Switch,
     Number(u64, u64),
     OneOf(&'static [&'static str]),
@@ -77,29 +78,30 @@ enum Form {
     Manifest,
 }
 
-enum Place {
+/// Where the command gets the value of an argument: in a flag, as an operand, or on stdin.
+enum ArgPlace {
     Flag(&'static str),
     Operand,
     Stdin,
 }
 
-const fn row(name: &'static str, form: Form, place: Place, about: &'static str) -> Row {
-    Row { name, about, form, place, required: false }
+const fn arg(name: &'static str, form: ArgType, place: ArgPlace, about: &'static str) -> ToolArg {
+    ToolArg { name, about, form, place, required: false }
 }
 
-const fn required(row: Row) -> Row {
-    Row { required: true, ..row }
+const fn required(row: ToolArg) -> ToolArg {
+    ToolArg { required: true, ..row }
 }
 
 /// The flags that the MCP server was started with and passes to commands.
 #[derive(Default, Debug)]
-pub(super) struct Settings(pub(super) Vec<(Setting, OsString)>);
+pub(super) struct PassedFlags(pub(super) Vec<(PassedFlag, OsString)>);
 
-impl Settings {
-    /// True if the setting was given. `--context` counts as a state, too.
-    pub(super) fn has(&self, setting: Setting) -> bool {
+impl PassedFlags {
+    /// True if the flag was given. `--context` counts as a state, too.
+    pub(super) fn has(&self, setting: PassedFlag) -> bool {
         let is_given = |wanted| self.0.iter().any(|(given, _)| *given == wanted);
-        is_given(setting) || (setting == Setting::State && is_given(Setting::Context))
+        is_given(setting) || (setting == PassedFlag::State && is_given(PassedFlag::Context))
     }
 }
 
@@ -109,7 +111,7 @@ pub(super) struct Invocation {
     pub(super) stdin: Option<String>,
 }
 
-/// A tool with the check of its arguments.
+/// A tool that the server offers, with the validator of its arguments.
 pub(super) struct OfferedTool {
     pub(super) spec: &'static ToolSpec,
     pub(super) tool: Tool,
@@ -132,11 +134,11 @@ impl OfferedTool {
         Ok(OfferedTool { spec, tool, validator })
     }
 
-    /// The command line for a call; an error says which arguments are wrong.
+    /// Returns the command line for a call; an error says which arguments are invalid.
     pub(super) fn invocation(
         &self,
         arguments: JsonObject,
-        settings: &Settings,
+        settings: &PassedFlags,
     ) -> Result<Invocation, String> {
         let arguments = Value::Object(arguments);
         let errors: Vec<String> = self
@@ -164,7 +166,7 @@ fn shortened(text: &str) -> String {
 }
 
 impl ToolSpec {
-    /// The JSON Schema of the arguments.
+    /// Returns the JSON Schema of the arguments.
     fn input_schema(&self) -> String {
         let mut properties = String::new();
         let mut required = String::new();
@@ -174,27 +176,30 @@ impl ToolSpec {
             }
             _ = write!(properties, "{}:{{\"description\":{},", quoted(row.name), quoted(row.about));
             match &row.form {
-                Form::Switch => properties.push_str(r#""type":"boolean""#),
-                Form::Number(least, most) => {
+                ArgType::Switch => properties.push_str(r#""type":"boolean""#),
+                ArgType::Number(least, most) => {
                     _ = write!(properties, r#""type":"integer","minimum":{least},"maximum":{most}"#);
                 }
-                Form::OneOf(words) => {
+                ArgType::OneOf(words) => {
                     _ = write!(properties, r#""enum":[{}]"#, quoted_list(words.iter().copied()))
                 }
-                Form::Profile => {
+                ArgType::Profile => {
                     let names = Profile::ALL.iter().map(|profile| profile.name);
                     _ = write!(properties, r#""enum":[{}]"#, quoted_list(names));
                 }
-                Form::Text(pattern) => _ = write!(properties, "{}", text_schema(pattern)),
-                Form::Texts => {
-                    let items = text_schema(PLAIN);
+                ArgType::Text(pattern) => _ = write!(properties, "{}", text_schema(pattern)),
+                ArgType::Texts => {
+                    let items = text_schema(PLAIN_TEXT);
                     _ = write!(
                         properties,
                         r#""type":"array","minItems":1,"maxItems":{MAX_ENTRIES},"items":{{{items}}}"#
                     );
                 }
-                Form::Manifest => {
-                    _ = write!(properties, r#""type":"string","minLength":1,"maxLength":{MAX_MANIFEST}"#);
+                ArgType::Manifest => {
+                    _ = write!(
+                        properties,
+                        r#""type":"string","minLength":1,"maxLength":{MAX_MANIFEST_CHARS}"#
+                    );
                 }
             }
             properties.push('}');
@@ -208,7 +213,7 @@ impl ToolSpec {
         )
     }
 
-    /// The JSON Schema of a result: the schema of the command, for each of its lines.
+    /// Returns the JSON Schema of a result, which contains the schema of each line that the command prints.
     fn output_schema(&self) -> Result<JsonObject, anyhow::Error> {
         let mut schema: JsonObject = serde_json::from_str(RESULT_SCHEMA)?;
         let mut item: JsonObject = serde_json::from_str(self.output.unwrap_or(r#"{"type":"string"}"#))?;
@@ -227,15 +232,17 @@ impl ToolSpec {
     /// True if the command line has, in front of its operands, only the command of this tool and flags that its rows and
     /// settings allow: what the header of this module promises.
     #[cfg(any(test, fuzzing))]
-    pub(super) fn allows(&self, invocation: &Invocation, settings: &Settings) -> bool {
+    pub(super) fn allows(&self, invocation: &Invocation, settings: &PassedFlags) -> bool {
         let arguments: Option<Vec<&str>> = invocation.arguments.iter().map(|text| text.to_str()).collect();
         let Some(arguments) = arguments else { return false };
         let Some(flags) = arguments.strip_prefix(&["--color=never"]) else { return false };
         let Some(flags) = flags.strip_prefix(self.command) else { return false };
         let is_row = |flag: &str| {
             self.rows.iter().any(|row| match (&row.place, flag.split_once('=')) {
-                (Place::Flag(name), None) => matches!(row.form, Form::Switch) && *name == flag,
-                (Place::Flag(name), Some((given, _))) => !matches!(row.form, Form::Switch) && *name == given,
+                (ArgPlace::Flag(name), None) => matches!(row.form, ArgType::Switch) && *name == flag,
+                (ArgPlace::Flag(name), Some((given, _))) => {
+                    !matches!(row.form, ArgType::Switch) && *name == given
+                }
                 _ => false,
             })
         };
@@ -247,13 +254,8 @@ impl ToolSpec {
         flags.is_some_and(|flags| flags.iter().all(|flag| is_row(flag) || is_setting(flag)))
     }
 
-    /// True if the command writes JSON, one value per line.
-    pub(super) fn writes_json(&self) -> bool {
-        self.output.is_some()
-    }
-
-    /// The command line. The arguments have the schema of this tool.
-    fn invocation(&self, given: &Value, settings: &Settings) -> Invocation {
+    /// Returns the command line for arguments that match the schema of this tool.
+    fn invocation(&self, given: &Value, settings: &PassedFlags) -> Invocation {
         let mut arguments: Vec<OsString> = vec!["--color=never".into()];
         arguments.extend(self.command.iter().map(OsString::from));
         let settings = settings.0.iter().filter(|(setting, _)| self.gets.contains(setting));
@@ -264,7 +266,7 @@ impl ToolSpec {
             let values: Vec<String> = match given.get(row.name) {
                 None | Some(Value::Null | Value::Object(_)) => continue,
                 Some(Value::Bool(is_on)) => {
-                    if let (true, Place::Flag(flag)) = (*is_on, &row.place) {
+                    if let (true, ArgPlace::Flag(flag)) = (*is_on, &row.place) {
                         arguments.push(flag.into());
                     }
                     continue;
@@ -279,11 +281,11 @@ impl ToolSpec {
                 }
             };
             match &row.place {
-                Place::Flag(flag) => {
+                ArgPlace::Flag(flag) => {
                     arguments.extend(values.iter().map(|value| OsString::from(format!("{flag}={value}"))));
                 }
-                Place::Operand => operands.extend(values.into_iter().map(OsString::from)),
-                Place::Stdin => {
+                ArgPlace::Operand => operands.extend(values.into_iter().map(OsString::from)),
+                ArgPlace::Stdin => {
                     operands.push("-".into());
                     stdin = values.into_iter().next();
                 }
@@ -324,10 +326,10 @@ const RESULT_SCHEMA: &str = r#"{
 }"#;
 
 fn text_schema(pattern: &str) -> String {
-    format!(r#""type":"string","minLength":1,"maxLength":{MAX_TEXT},"pattern":{}"#, quoted(pattern))
+    format!(r#""type":"string","minLength":1,"maxLength":{MAX_TEXT_CHARS},"pattern":{}"#, quoted(pattern))
 }
 
-/// The text as a JSON string, with its quotes.
+/// Returns a text as a JSON string, with its quotes.
 fn quoted(text: &str) -> String {
     let mut out = String::new();
     json_string(&mut out, text);

@@ -8,7 +8,7 @@ use crate::report::record::record;
 use tollgate_document::field::PathStyle;
 use tollgate_document::source::list::ListedObject;
 
-/// The JSON line for the patch of an object.
+/// Returns the line of JSON for the patch of an object, with its file, position and name.
 pub(super) fn patch_line(
     file: &str,
     document: usize,

@@ -6,16 +6,18 @@
 use tollgate_document::doc::{New, Value, ValueKind};
 use tollgate_formats::gofmt;
 
-/// Columns of indentation at most: printing is recursive, documents are as deep as they like.
-const MAX_INDENT: usize = 200;
+/// Values that are indented by more columns are printed as compact JSON, because printing is recursive and
+/// documents can be nested deeply.
+const MAX_NESTED_INDENT: usize = 200;
 
-/// The value as block YAML, with a line break at its end.
+/// Returns a value as block YAML, with a line break at its end.
 pub(in crate::cli) fn yaml(value: Value<'_>) -> String {
     let mut out = String::new();
     write_yaml(&mut out, value, 0, true);
     out
 }
 
+/// Appends a value as block YAML. `fresh` is true if the first line is already indented.
 fn write_yaml(out: &mut String, value: Value<'_>, indent: usize, fresh: bool) {
     let mut at_start = fresh;
     let mut begin = |out: &mut String| {
@@ -24,7 +26,7 @@ fn write_yaml(out: &mut String, value: Value<'_>, indent: usize, fresh: bool) {
         }
     };
     match value.kind() {
-        ValueKind::Object | ValueKind::Array if indent > MAX_INDENT => {
+        ValueKind::Object | ValueKind::Array if indent > MAX_NESTED_INDENT => {
             begin(out);
             out.push_str(&value.to_json());
             out.push('\n');
@@ -55,7 +57,7 @@ fn write_yaml(out: &mut String, value: Value<'_>, indent: usize, fresh: bool) {
         }
         ValueKind::Object => out.push_str("{}\n"),
         ValueKind::Array => out.push_str("[]\n"),
-        ValueKind::String if is_block(value.text()) => {
+        ValueKind::String if is_readable_as_block(value.text()) => {
             out.push_str("|-\n");
             for line in value.text().split('\n') {
                 // An empty line has no indentation.
@@ -77,14 +79,14 @@ fn write_yaml(out: &mut String, value: Value<'_>, indent: usize, fresh: bool) {
 }
 
 /// True if the text has several lines, or characters that quotes would hide behind escapes, and can be written as it is.
-fn is_block(text: &str) -> bool {
+fn is_readable_as_block(text: &str) -> bool {
     text.contains(['\n', '&', '<', '>'])
         && !text.starts_with([' ', '\n'])
         && !text.ends_with([' ', '\n'])
         && text.chars().all(|c| c == '\n' || matches!(c, ' '..='~'))
 }
 
-/// The text as a YAML scalar: plain, or in quotes if it would be read as another type.
+/// Returns a text as a YAML scalar: plain, or in quotes if it would be read as another type.
 pub(super) fn yaml_string(text: &str) -> String {
     let plain = text.starts_with(|c: char| c.is_ascii_alphabetic())
         && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '/'))
@@ -96,7 +98,7 @@ pub(super) fn yaml_string(text: &str) -> String {
     New::str(text).to_json()
 }
 
-/// The value as indented JSON, without a line break at its end.
+/// Returns a value as indented JSON, without a line break at its end.
 pub(super) fn json(value: Value<'_>) -> String {
     let mut out = String::new();
     write_json(&mut out, value, 0);
@@ -109,7 +111,7 @@ fn write_json(out: &mut String, value: Value<'_>, indent: usize) {
         out.push_str(&" ".repeat(indent));
     };
     match value.kind() {
-        ValueKind::Object if !value.is_empty() && indent <= MAX_INDENT => {
+        ValueKind::Object if !value.is_empty() && indent <= MAX_NESTED_INDENT => {
             out.push('{');
             for (index, (key, member)) in value.members().enumerate() {
                 if index > 0 {
@@ -123,7 +125,7 @@ fn write_json(out: &mut String, value: Value<'_>, indent: usize) {
             line(out, indent);
             out.push('}');
         }
-        ValueKind::Array if !value.is_empty() && indent <= MAX_INDENT => {
+        ValueKind::Array if !value.is_empty() && indent <= MAX_NESTED_INDENT => {
             out.push('[');
             for (index, item) in value.items().enumerate() {
                 if index > 0 {

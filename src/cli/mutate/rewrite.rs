@@ -30,7 +30,8 @@ pub(super) fn rewrite_file(text: &str, documents: &[DefaultedDocument<'_>]) -> S
     out
 }
 
-/// Returns the bytes that a document takes in its file, and the text that replaces them.
+/// Returns the byte range of a document in its file to replace, and the text with the edits. Prints the whole
+/// object again if its text cannot be edited.
 fn rewrite_document(text: &str, filled: &DefaultedDocument<'_>) -> (Range<usize>, String) {
     let (doc, offset) = (&filled.document.doc, filled.document.offset);
     let changes: Vec<Change> =
@@ -38,7 +39,7 @@ fn rewrite_document(text: &str, filled: &DefaultedDocument<'_>) -> (Range<usize>
     let expected = apply(doc.root(), &changes);
     let whole = offset..offset + source_length(doc);
     let source = text.get(whole.clone()).unwrap_or_default();
-    let written = splice(source, source_inserts(doc, &changes));
+    let written = apply_inserts(source, source_inserts(doc, &changes));
     if parses_to(&written, &expected) {
         return (whole, written);
     }
@@ -52,7 +53,7 @@ fn rewrite_document(text: &str, filled: &DefaultedDocument<'_>) -> (Range<usize>
     (span, printed)
 }
 
-/// The length of a document within its source, which for JSON may include the documents after it.
+/// Returns the length of a document in its source; the source of JSON may contain further documents.
 fn source_length(doc: &Doc<'_>) -> usize {
     if doc.syntax() == Syntax::Json { doc.root().span().end as usize } else { doc.source().len() }
 }
@@ -81,14 +82,14 @@ fn to_change(document: &Document<'_>, edit: &Edit) -> Option<Change> {
     })
 }
 
-/// A replacement for a range of bytes.
-struct Insert {
+/// A text that replaces a range of bytes; the range is empty for an insertion.
+struct TextInsert {
     at: Range<usize>,
     text: String,
 }
 
-/// The text insertions that make these changes in the source of a document.
-fn source_inserts(doc: &Doc<'_>, changes: &[Change]) -> Vec<Insert> {
+/// Returns the text insertions that make these changes in the source of a document.
+fn source_inserts(doc: &Doc<'_>, changes: &[Change]) -> Vec<TextInsert> {
     let mut added: HashMap<u32, Vec<(&str, &New)>> = HashMap::new();
     for change in changes {
         if let Change::Add { object, key, value } = change {
@@ -96,7 +97,7 @@ fn source_inserts(doc: &Doc<'_>, changes: &[Change]) -> Vec<Insert> {
         }
     }
     let line_break = if doc.source().contains("\r\n") { "\r\n" } else { "\n" };
-    let mut inserts: Vec<Insert> = Vec::new();
+    let mut inserts: Vec<TextInsert> = Vec::new();
     // The same text twice is an alias; what is written there counts for both.
     let mut served: HashSet<(u32, u32)> = HashSet::new();
     for change in changes {
@@ -110,10 +111,10 @@ fn source_inserts(doc: &Doc<'_>, changes: &[Change]) -> Vec<Insert> {
         }
         inserts.push(match change {
             Change::Replace { value, .. } => {
-                let text = scalar_text(value, doc.syntax());
+                let text = value_text(value, doc.syntax());
                 // A value that is not written: the blank belongs between it and the colon.
                 let text = if span.end > span.start { text } else { format!(" {text}") };
-                Insert { at: span.start as usize..span.end as usize, text }
+                TextInsert { at: span.start as usize..span.end as usize, text }
             }
             Change::Append { list, .. } => {
                 let items = changes.iter().filter_map(|change| match change {
@@ -136,8 +137,8 @@ fn source_inserts(doc: &Doc<'_>, changes: &[Change]) -> Vec<Insert> {
     inserts
 }
 
-/// The source with all insertions applied.
-fn splice(source: &str, inserts: Vec<Insert>) -> String {
+/// Applies the insertions, which are sorted by position, to the source.
+fn apply_inserts(source: &str, inserts: Vec<TextInsert>) -> String {
     let mut out = String::with_capacity(source.len() + 256);
     let mut done = 0;
     for insert in inserts {
@@ -150,36 +151,37 @@ fn splice(source: &str, inserts: Vec<Insert>) -> String {
 }
 
 /// Appends items to a list: `[a]` becomes `[a, b]`; a block list gets lines that begin as its last item does.
-fn append_items(list: Value<'_>, items: &[&New], line_break: &str) -> Insert {
+fn append_items(list: Value<'_>, items: &[&New], line_break: &str) -> TextInsert {
     let source = list.doc().source();
     let syntax = list.doc().syntax();
-    let texts = items.iter().map(|item| scalar_text(item, syntax));
+    let texts = items.iter().map(|item| value_text(item, syntax));
     let is_flow = source.as_bytes().get(list.span().start as usize) == Some(&b'[');
     let Some(last) = list.items().last() else {
         let at = list.span().start as usize + 1;
-        return Insert { at: at..at, text: texts.collect::<Vec<_>>().join(", ") };
+        return TextInsert { at: at..at, text: texts.collect::<Vec<_>>().join(", ") };
     };
     if is_flow {
         let at = last.span().end as usize;
-        return Insert { at: at..at, text: texts.map(|text| [", ", &text].concat()).collect() };
+        return TextInsert { at: at..at, text: texts.map(|text| [", ", &text].concat()).collect() };
     }
     let before = source.get(..last.span().start as usize).unwrap_or_default();
     let begin = before.rsplit('\n').next().unwrap_or_default();
     let end = source.get(..last.span().end as usize).unwrap_or_default().trim_end().len();
     let rest = source.get(end..).unwrap_or_default();
     let at = end + rest.find(['\n', '\r']).unwrap_or(rest.len());
-    Insert { at: at..at, text: texts.map(|text| [line_break, begin, &text].concat()).collect() }
+    TextInsert { at: at..at, text: texts.map(|text| [line_break, begin, &text].concat()).collect() }
 }
 
 /// Adds members to a flow mapping: `{a: b}` becomes `{a: b, key: value}`. If it spans several lines, each member gets
 /// one.
-fn add_flow_members(object: Value<'_>, members: &[(&str, &New)]) -> Insert {
+fn add_flow_members(object: Value<'_>, members: &[(&str, &New)]) -> TextInsert {
     let source = object.doc().source();
     let json = object.doc().syntax() == Syntax::Json;
     let Some((key, last)) = object.members().last() else {
         let at = object.span().start as usize + 1;
-        let text: Vec<String> = members.iter().map(|(key, value)| member(key, value, json, " ")).collect();
-        return Insert { at: at..at, text: text.join(", ") };
+        let text: Vec<String> =
+            members.iter().map(|(key, value)| member_text(key, value, json, " ")).collect();
+        return TextInsert { at: at..at, text: text.join(", ") };
     };
     let at = last.span().end as usize;
     let key_at = key.span().start as usize;
@@ -196,21 +198,21 @@ fn add_flow_members(object: Value<'_>, members: &[(&str, &New)]) -> Insert {
     };
     let text: String = members
         .iter()
-        .map(|(key, value)| [comma.as_str(), &member(key, value, json, blank)].concat())
+        .map(|(key, value)| [comma.as_str(), &member_text(key, value, json, blank)].concat())
         .collect();
-    Insert { at: at..at, text }
+    TextInsert { at: at..at, text }
 }
 
-fn member(key: &str, value: &New, json: bool, blank: &str) -> String {
+fn member_text(key: &str, value: &New, json: bool, blank: &str) -> String {
     if json {
         format!("\"{key}\":{blank}{}", value.to_json())
     } else {
-        format!("{key}: {}", scalar_text(value, Syntax::Yaml))
+        format!("{key}: {}", value_text(value, Syntax::Yaml))
     }
 }
 
 /// Adds members to a block mapping: lines after its last member that is on one line, or before its first.
-fn add_block_members(object: Value<'_>, members: &[(&str, &New)], line_break: &str) -> Insert {
+fn add_block_members(object: Value<'_>, members: &[(&str, &New)], line_break: &str) -> TextInsert {
     let source = object.doc().source();
     let single = |key: Value<'_>, value: Value<'_>| {
         let (from, to) = (key.span().start as usize, value.span().end as usize);
@@ -218,7 +220,7 @@ fn add_block_members(object: Value<'_>, members: &[(&str, &New)], line_break: &s
         plain && to > from && !source.get(from..to).unwrap_or("\n").contains('\n')
     };
     let texts: Vec<String> =
-        members.iter().map(|(key, value)| format!("{key}: {}", scalar_text(value, Syntax::Yaml))).collect();
+        members.iter().map(|(key, value)| format!("{key}: {}", value_text(value, Syntax::Yaml))).collect();
     let indent = |key: Value<'_>| {
         let before = source.get(..key.span().start as usize).unwrap_or_default();
         " ".repeat(before.rsplit('\n').next().unwrap_or_default().chars().count())
@@ -229,26 +231,26 @@ fn add_block_members(object: Value<'_>, members: &[(&str, &New)], line_break: &s
         let at = end + rest.find(['\n', '\r']).unwrap_or(rest.len());
         let indent = indent(key);
         let text: String = texts.iter().map(|text| [line_break, &indent, text].concat()).collect();
-        return Insert { at: at..at, text };
+        return TextInsert { at: at..at, text };
     }
     let first = object.members().next().map_or(object, |(key, _)| key);
     let at = first.span().start as usize;
     let indent = indent(first);
     let text: String = texts.iter().map(|text| [text, line_break, &indent].concat()).collect();
-    Insert { at: at..at, text }
+    TextInsert { at: at..at, text }
 }
 
-/// A new value as text in a document of that syntax.
-fn scalar_text(value: &New, syntax: Syntax) -> String {
+/// Returns a new value as text for a document of that syntax.
+fn value_text(value: &New, syntax: Syntax) -> String {
     match value {
         New::Str(text) if syntax == Syntax::Yaml => print::yaml_string(text),
         New::List(items) if syntax == Syntax::Yaml => {
-            let items: Vec<String> = items.iter().map(|item| scalar_text(item, syntax)).collect();
+            let items: Vec<String> = items.iter().map(|item| value_text(item, syntax)).collect();
             format!("[{}]", items.join(", "))
         }
         New::Object(members) if syntax == Syntax::Yaml => {
             let members: Vec<String> =
-                members.iter().map(|(key, value)| member(key, value, false, " ")).collect();
+                members.iter().map(|(key, value)| member_text(key, value, false, " ")).collect();
             format!("{{{}}}", members.join(", "))
         }
         _ => value.to_json(),

@@ -77,7 +77,7 @@ Exit codes:
   3  a policy could not be read, the labels of the namespace are not known, or the cluster could not be reached
   4  internal error";
 
-/// The verdict of the policies on the toleration that was asked for.
+/// The verdict of the policies on the toleration in the command line.
 #[derive(Debug)]
 struct CheckedToleration<'p> {
     verdict: &'static str,
@@ -104,7 +104,7 @@ impl CheckedToleration<'_> {
     }
 }
 
-/// The entries of the policies with one action.
+/// Returns the entries of the policies with one action as JSON.
 fn listed_record(listed: &ListedTolerations) -> Json {
     let entries = |entries: &[ListedEntry]| list(entries.iter().map(entry_record));
     record! {
@@ -131,7 +131,8 @@ fn entry_record(entry: &ListedEntry) -> Json {
     }
 }
 
-/// `{key: a/b}, allow[0] of TolerationPolicy/research (research.yaml:1), expires 2027-01-01T00:00:00Z: the reason`
+/// Returns an entry as a line: `{key: a/b}, allow[0] of TolerationPolicy/research (research.yaml:1), expires
+/// 2027-01-01T00:00:00Z: the reason`
 fn entry_line(entry: &ListedEntry) -> String {
     let ListedEntry { policy, source, location, text, .. } = entry;
     let place = if source == policy { String::new() } else { format!(" ({source})") };
@@ -157,7 +158,7 @@ impl Check {
             return Err(Failure::Usage(format!("there are no policies; {hint}")));
         }
         let namespaces = match &self.namespaces {
-            Some(file) => Some(namespaces::read(file)?),
+            Some(file) => Some(namespaces::read_file(file)?),
             None => live_namespace,
         };
         let labels = namespaces.labels(&self.namespace);
@@ -177,13 +178,15 @@ impl Check {
             ))
         })?;
         let toleration = match &self.toleration {
-            Some(toleration) => Some(self.verdict(toleration, &policies, &listed, labels, user, &now)?),
+            Some(toleration) => {
+                Some(self.check_toleration(toleration, &policies, &listed, labels, user, &now)?)
+            }
             None => None,
         };
         let is_denied = toleration.as_ref().is_some_and(|toleration| toleration.verdict == "no");
         match (self.output, &toleration) {
             (Output::Text, Some(toleration)) => self.write_verdict(toleration, &listed, console)?,
-            (Output::Text, None) => self.write_list(&listed, console)?,
+            (Output::Text, None) => self.write_entries(&listed, console)?,
             (Output::Json, _) => {
                 let answer = record! {
                     "version": env!("CARGO_PKG_VERSION"),
@@ -199,7 +202,7 @@ impl Check {
         Ok(Tally { denied: usize::from(is_denied), ..Tally::default() })
     }
 
-    /// The groups of the user, with those that the API server adds.
+    /// Returns the groups of `--as-group`, and those that the API server adds for every user and service account.
     fn all_groups(&self) -> Vec<String> {
         let mut groups = self.groups.clone();
         let Some(user) = &self.user else { return groups };
@@ -214,14 +217,14 @@ impl Check {
         groups
     }
 
-    /// `userInfo` of the request; `None` if no user is given.
+    /// Returns the `userInfo` of the request as JSON; `None` without `--as`.
     fn user_json(&self) -> Option<Json> {
         let user = self.user.as_ref()?;
         Some(record! { "username": user, "groups": self.all_groups() })
     }
 
-    /// The policies and the labels of the namespace in the cluster of `--context`; nothing if it is not given, and no
-    /// labels if `--namespaces` has them.
+    /// Reads the policies and the namespace from the cluster of `--context`. Reads nothing without that flag, and
+    /// no namespace if `--namespaces` has it.
     #[cfg(feature = "cluster")]
     fn read_cluster(&self) -> Result<(Vec<PolicyResource>, Option<Namespaces>), Failure> {
         if !self.release.server.context.is_named() {
@@ -256,7 +259,7 @@ impl Check {
     }
 
     /// Checks a new claim with this toleration against the policies.
-    fn verdict<'p>(
+    fn check_toleration<'p>(
         &self,
         toleration: &TolerationArg,
         policies: &Arc<PolicySet>,
@@ -270,12 +273,12 @@ impl Check {
         let claim = format!(
             r#"{{"apiVersion":"resource.k8s.io/v1","kind":"ResourceClaim","metadata":{{"name":"check","namespace":"{}"}},"spec":{{"devices":{{"requests":[{{"name":"check","exactly":{{"deviceClassName":"check","tolerations":[{}]}}}}]}}}}}}"#,
             self.namespace,
-            toleration.json()
+            toleration.to_json()
         );
         let claim = doc::parse(&claim).map_err(|error| Failure::Usage(error.detail.clone()))?;
         let request = Attributes { user, ..Attributes::create(claim.root(), &self.namespace, now) };
         let findings = engine.validate(&request, labels);
-        let tolerated = toleration.tolerated();
+        let tolerated = toleration.tolerated_taints();
         let every = tolerated.effects.without(Effects::NONE);
         let allows = |entry: &&ListedEntry| {
             let entry = entry.entry.as_ref();
@@ -319,7 +322,7 @@ impl Check {
     }
 
     /// Prints the allow and deny entries that apply in the namespace.
-    fn write_list(&self, all: &[ListedTolerations], console: &mut Console) -> Result<(), Failure> {
+    fn write_entries(&self, all: &[ListedTolerations], console: &mut Console) -> Result<(), Failure> {
         if all.is_empty() {
             writeln!(console, "no policy restricts tolerations in namespace {}", self.namespace)?;
         }

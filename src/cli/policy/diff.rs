@@ -84,23 +84,23 @@ impl FailOnEffect {
 
 impl Diff {
     pub(super) fn run(&self, console: &mut Console) -> Result<Tally, Failure> {
-        let (old, new) = (load(&self.old)?, load(&self.new)?);
-        let namespaces = self.namespaces.as_deref().map(namespaces::read).transpose()?;
+        let (old, new) = (load_policies(&self.old)?, load_policies(&self.new)?);
+        let namespaces = self.namespaces.as_deref().map(namespaces::read_file).transpose()?;
         let now = self.clock.now();
         let Ok(time) = gotime::parse(&now) else {
             return Err(Failure::Usage(format!("{now:?} is not a time")));
         };
         let diff = old.diff(&new, namespaces.as_ref(), time);
-        let objects = self.stored_objects(old, new, &now, console)?;
+        let objects = self.check_stored_objects(old, new, &now, console)?;
         let mut tally = Tally::default();
         tally.denied += usize::from(self.fail_on.is_some_and(|fail_on| fail_on.includes(diff.effect)));
         tally.unreadable += objects.as_ref().map_or(0, |objects| objects.incomplete.len());
-        report::write(DiffReport { diff: &diff, objects: objects.as_ref() }, self.output, console)?;
+        report::write_diff(DiffReport { diff: &diff, objects: objects.as_ref() }, self.output, console)?;
         Ok(tally)
     }
 
     /// Checks the objects of `--state` or `--context` by both sets; `None` if neither is given.
-    fn stored_objects(
+    fn check_stored_objects(
         &self,
         old: PolicySet,
         new: PolicySet,
@@ -108,17 +108,17 @@ impl Diff {
         console: &mut Console,
     ) -> Result<Option<StoredObjects>, Failure> {
         if !self.state.is_empty() {
-            return stored::of_dump(&self.state, &self.release, old, new, now, console).map(Some);
+            return stored::check_dump(&self.state, &self.release, old, new, now, console).map(Some);
         }
         if self.release.server.context.is_named() {
-            return stored::of_cluster(&self.release, old, new, now, console).map(Some);
+            return stored::check_cluster(&self.release, old, new, now, console).map(Some);
         }
         Ok(None)
     }
 }
 
 /// Loads the policies of a file or folder. An empty folder is an empty set, as before the first policy.
-fn load(path: &Path) -> Result<PolicySet, Failure> {
+fn load_policies(path: &Path) -> Result<PolicySet, Failure> {
     if files::is_empty_folder(path) {
         return Ok(PolicySet::default());
     }

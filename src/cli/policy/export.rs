@@ -24,13 +24,13 @@ use tollgate_engine::rules::Level;
 use tollgate_formats::gotime;
 
 /// The annotation with the digest of the exported policies.
-pub(in crate::cli) const DIGEST: &str = "tollgate.dev/policy-digest";
+pub(in crate::cli) const DIGEST_ANNOTATION: &str = "tollgate.dev/policy-digest";
 /// The annotation with the version of Tollgate.
-const VERSION: &str = "tollgate.dev/version";
+const VERSION_ANNOTATION: &str = "tollgate.dev/version";
 /// The annotation with the releases that the export is for.
-const RELEASES: &str = "tollgate.dev/kubernetes";
-/// Most characters of an expression that the parser of an API server reads.
-const MAX_EXPRESSION: usize = 100_000;
+const RELEASES_ANNOTATION: &str = "tollgate.dev/kubernetes";
+/// Maximum number of characters of a CEL expression that API servers accept.
+const MAX_EXPRESSION_CHARS: usize = 100_000;
 
 /// Print the policies in a form that the API server evaluates without Tollgate
 #[derive(Debug, clap::Args)]
@@ -93,7 +93,7 @@ impl Export {
         let now =
             gotime::parse(&self.clock.now()).map_err(|reason| Failure::Usage(format!("--now: {reason}")))?;
         let export = set.export(&profiles, now);
-        check_sizes(&export)?;
+        check_expression_lengths(&export)?;
         let releases: Vec<&str> = profiles.iter().map(|profile| profile.name).collect();
         let manifests: Vec<Json> = export
             .policies
@@ -106,13 +106,13 @@ impl Export {
                     "complete": export.omissions.is_empty(),
                     "policyDigest": set.digest(),
                     "kubernetes": releases,
-                    "omitted": list(export.omissions.iter().map(omitted)),
+                    "omitted": list(export.omissions.iter().map(omission_record)),
                     "items": manifests,
                 };
                 writeln!(console, "{}", super::super::to_json(&report)?)?;
             }
             Output::Yaml => {
-                console.write_all(header(&export, &releases).as_bytes())?;
+                console.write_all(comment_header(&export, &releases).as_bytes())?;
                 for manifest in &manifests {
                     let parsed = doc::parse(manifest.get()).map_err(|error| anyhow::anyhow!("{error}"))?;
                     write!(console, "---\n{}", print::yaml(parsed.root()))?;
@@ -122,9 +122,10 @@ impl Export {
         Ok(Tally { denied: export.omissions.len(), ..Tally::default() })
     }
 
-    /// The releases to export for.
+    /// Returns the releases of `--kubernetes`, or the newest; an error for drafts, which no API server
+    /// implements.
     fn releases(&self) -> Result<Vec<&'static Profile>, Failure> {
-        if self.release.takes_profiles_from_file() {
+        if self.release.has_no_profile_flags() {
             let newest = profile::ALL.iter().rfind(|profile| profile.is_release);
             return Ok(newest.into_iter().copied().collect());
         }
@@ -138,13 +139,13 @@ impl Export {
         }
     }
 
-    /// A ValidatingAdmissionPolicy and its binding.
+    /// Returns the manifests of a ValidatingAdmissionPolicy and its binding.
     fn manifests(&self, policy: &AdmissionPolicy, set: &PolicySet, releases: &str) -> [Json; 2] {
         let name = policy.name();
         let annotations = BTreeMap::from([
-            (DIGEST, set.digest()),
-            (VERSION, env!("CARGO_PKG_VERSION")),
-            (RELEASES, releases),
+            (DIGEST_ANNOTATION, set.digest()),
+            (VERSION_ANNOTATION, env!("CARGO_PKG_VERSION")),
+            (RELEASES_ANNOTATION, releases),
         ]);
         let metadata = record! {
             "name": name,
@@ -179,8 +180,8 @@ impl Export {
         let spec = record! {
             "failurePolicy": if policy.ignores_failures { "Ignore" } else { "Fail" },
             "matchConstraints": constraints,
-            "matchConditions": list(policy.match_conditions.iter().map(named)),
-            "variables" if given: list(policy.variables.iter().map(named)),
+            "matchConditions": list(policy.match_conditions.iter().map(expression_record)),
+            "variables" if given: list(policy.variables.iter().map(expression_record)),
             "validations": list(policy.validations.iter().map(validation)),
         };
         let actions: &[&str] = match policy.action {
@@ -203,20 +204,21 @@ impl Export {
 }
 
 /// An item of `matchConditions` or `variables`.
-fn named(item: &NamedExpression) -> Json {
+fn expression_record(item: &NamedExpression) -> Json {
     record! { "name": item.name, "expression": item.expression }
 }
 
-/// An error if an API server could not read an expression.
-fn check_sizes(export: &Exported) -> Result<(), Failure> {
+/// Returns an error if an expression is longer than API servers accept.
+fn check_expression_lengths(export: &Exported) -> Result<(), Failure> {
     for policy in &export.policies {
         let texts = policy.variables.iter().map(|variable| &variable.expression);
         let texts = texts.chain(policy.validations.iter().map(|validation| &validation.expression));
-        if let Some(long) = texts.map(|text| text.chars().count()).max().filter(|long| *long > MAX_EXPRESSION)
+        if let Some(long) =
+            texts.map(|text| text.chars().count()).max().filter(|long| *long > MAX_EXPRESSION_CHARS)
         {
             return Err(Failure::Input(format!(
                 "the policies for {} are too large: an expression has {long} characters, and API servers accept at most \
-                 {MAX_EXPRESSION}",
+                 {MAX_EXPRESSION_CHARS}",
                 policy.kind.resource()
             )));
         }
@@ -225,7 +227,7 @@ fn check_sizes(export: &Exported) -> Result<(), Failure> {
 }
 
 /// Returns a part of a policy that the export leaves out, for `-o json`.
-fn omitted(omission: &Omission) -> Json {
+fn omission_record(omission: &Omission) -> Json {
     record! {
         "policy": omission.policy,
         "source": omission.source,
@@ -235,8 +237,8 @@ fn omitted(omission: &Omission) -> Json {
     }
 }
 
-/// The comments at the start of the output.
-fn header(export: &Exported, releases: &[&str]) -> String {
+/// Returns the comments at the start of the YAML, which list what is left out.
+fn comment_header(export: &Exported, releases: &[&str]) -> String {
     let mut lines = vec![format!(
         "ValidatingAdmissionPolicies for Kubernetes {}, exported by Tollgate {}.",
         releases.join(", "),

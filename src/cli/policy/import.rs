@@ -29,12 +29,12 @@ pub(super) struct Import {
 impl Import {
     pub(super) fn run(&self, console: &mut Console) -> Result<Tally, Failure> {
         let mut files = ImportedFiles::default();
-        for file in policies::read(&self.paths)? {
+        for file in policies::read_files(&self.paths)? {
             files.add(file)?;
         }
-        let set = policies::compile(&files.policies, &|path| files.read(path), &[])?;
+        let set = policies::compile(&files.policies, &|path| files.read_referenced(path), &[])?;
         let imported = set.to_resources();
-        let mut faults = files.unused();
+        let mut faults = files.unused_file_errors();
         for policy in &imported {
             faults.extend(policy.errors.iter().map(|error| format!("{}: {error}", policy.source)));
         }
@@ -57,14 +57,14 @@ impl Import {
 #[derive(Default)]
 struct ImportedFiles {
     policies: Vec<PolicyFile>,
-    /// What a ConfigMap contains besides policies: JSON Schemas.
+    /// Files in ConfigMaps that are no policies, such as JSON Schemas.
     others: Vec<PolicyFile>,
-    /// The names of those of them that a policy refers to.
+    /// Names of the files in `others` that a policy refers to.
     used: RefCell<BTreeSet<String>>,
 }
 
 impl ImportedFiles {
-    /// Adds a file; of a ConfigMap, the files in it.
+    /// Adds a file; if it contains ConfigMaps, adds the files in them instead.
     fn add(&mut self, file: PolicyFile) -> Result<(), Failure> {
         let all: Vec<_> = documents(&file.text).flatten().collect();
         let is_map =
@@ -93,7 +93,7 @@ impl ImportedFiles {
 
     /// Reads a file that a policy refers to: from the same ConfigMap, or from the file system. The keys of a ConfigMap
     /// have dots for the slashes of a path.
-    fn read(&self, path: &str) -> Result<String, String> {
+    fn read_referenced(&self, path: &str) -> Result<String, String> {
         let flat = |path: &str| path.replace('/', ".");
         match self.others.iter().find(|file| flat(&file.name) == flat(path)) {
             Some(file) => {
@@ -106,7 +106,7 @@ impl ImportedFiles {
 
     /// Returns an error for each file that is neither a policy nor used by one, because it may be a policy with a
     /// mistake.
-    fn unused(&self) -> Vec<String> {
+    fn unused_file_errors(&self) -> Vec<String> {
         let used = self.used.borrow();
         let unused = self.others.iter().filter(|file| !used.contains(&file.name));
         unused.map(|file| format!("{}: is not a policy, and no policy refers to it", file.name)).collect()

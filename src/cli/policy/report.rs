@@ -14,7 +14,7 @@ use crate::report::record::{Json, list, record};
 use tollgate_engine::policy::{ChangeKind, Difference, Effect, FieldChange, PolicyChange, PolicyDiff};
 
 /// Maximum number of stored objects that text and Markdown list.
-const MAX_OBJECTS: usize = 20;
+const MAX_LISTED_OBJECTS: usize = 20;
 
 /// How a comparison is printed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
@@ -77,11 +77,12 @@ fn difference_record(difference: &Difference) -> Json {
     }
 }
 
-fn title(change: &PolicyChange) -> String {
+fn policy_title(change: &PolicyChange) -> String {
     format!("{} {}", change.kind, change.name)
 }
 
-/// `denied → allowed: toleration {…}, in namespaces such as ml-x, from 2027-01-01T00:00:00Z`
+/// Returns a difference as text: `denied → allowed: toleration {…}, in namespaces such as ml-x, from
+/// 2027-01-01T00:00:00Z`
 fn difference_text(difference: &Difference) -> String {
     let Difference { before, after, what, namespaces, .. } = difference;
     let mut text = format!("{before} → {after}: {what}");
@@ -102,7 +103,11 @@ fn difference_text(difference: &Difference) -> String {
 }
 
 /// Prints the comparison of two policy sets.
-pub(super) fn write(report: DiffReport<'_>, output: Output, console: &mut Console) -> Result<(), Failure> {
+pub(super) fn write_diff(
+    report: DiffReport<'_>,
+    output: Output,
+    console: &mut Console,
+) -> Result<(), Failure> {
     match output {
         Output::Text => write_text(report, console),
         Output::Markdown => write_markdown(report, console),
@@ -113,7 +118,7 @@ pub(super) fn write(report: DiffReport<'_>, output: Output, console: &mut Consol
 fn write_text(report: DiffReport<'_>, console: &mut Console) -> Result<(), Failure> {
     let DiffReport { diff, objects } = report;
     for change in &diff.changes {
-        let title = title(change);
+        let title = policy_title(change);
         let is_changed = change.change == ChangeKind::Changed;
         let place = if is_changed { String::new() } else { format!(" at {}", change.source) };
         let (verb, effect) = (change.change.name(), change.effect.name());
@@ -131,9 +136,9 @@ fn write_text(report: DiffReport<'_>, console: &mut Console) -> Result<(), Failu
     for what in &diff.incomplete {
         writeln!(console, "not compared: {}", printable_line(what))?;
     }
-    writeln!(console, "{}", summary(diff))?;
+    writeln!(console, "{}", diff_summary(diff))?;
     let Some(objects) = objects else { return Ok(()) };
-    for object in objects.changed.iter().take(MAX_OBJECTS) {
+    for object in objects.changed.iter().take(MAX_LISTED_OBJECTS) {
         writeln!(console, "  {}", printable_line(&object_text(object)))?;
     }
     writeln!(console, "{}", objects_summary(objects))?;
@@ -149,7 +154,7 @@ fn write_markdown(report: DiffReport<'_>, console: &mut Console) -> Result<(), F
         writeln!(console, "| policy | change | effect |\n|---|---|---|")?;
     }
     for change in &diff.changes {
-        let title = markdown_cell(&title(change));
+        let title = markdown_cell(&policy_title(change));
         writeln!(console, "| {title} | {} | **{}** |", change.change.name(), change.effect.name())?;
     }
     if !diff.differences.is_empty() {
@@ -168,21 +173,21 @@ fn write_markdown(report: DiffReport<'_>, console: &mut Console) -> Result<(), F
     if !objects.changed.is_empty() {
         writeln!(console, "\n| stored object | before | after | policies |\n|---|---|---|---|")?;
     }
-    for object in objects.changed.iter().take(MAX_OBJECTS) {
+    for object in objects.changed.iter().take(MAX_LISTED_OBJECTS) {
         let (title, policies) = (markdown_cell(&object.title()), markdown_cell(&object.policies.join(", ")));
         writeln!(console, "| {title} | {} | {} | {policies} |", object.before, object.after)?;
     }
     Ok(())
 }
 
-/// The text in a cell of a table.
+/// Escapes a text for a cell of a Markdown table.
 fn markdown_cell(text: &str) -> String {
     let escaped = printable_line(text).replace('\\', "\\\\").replace('|', "\\|").replace('<', "&lt;");
     escaped.replace('*', "\\*").replace('`', "\\`")
 }
 
 /// Returns the result of the comparison: `2 policies change: wider`.
-fn summary(diff: &PolicyDiff) -> String {
+fn diff_summary(diff: &PolicyDiff) -> String {
     let effect = diff.effect.name();
     match diff.changes.len() {
         0 if diff.effect == Effect::None => "no policy changes".to_owned(),
@@ -201,6 +206,10 @@ fn object_text(object: &ChangedObject) -> String {
 fn objects_summary(objects: &StoredObjects) -> String {
     let (changed, checked) = (objects.changed.len(), objects.checked);
     let verb = if changed == 1 { "gets" } else { "get" };
-    let more = if changed > MAX_OBJECTS { format!("; {MAX_OBJECTS} are shown") } else { String::new() };
+    let more = if changed > MAX_LISTED_OBJECTS {
+        format!("; {MAX_LISTED_OBJECTS} are shown")
+    } else {
+        String::new()
+    };
     format!("{changed} of {checked} stored objects {verb} another verdict{more}")
 }

@@ -28,7 +28,7 @@ use tollgate_engine::rules::{Level, RuleSet};
 pub(super) struct StoredObjects {
     pub(super) checked: usize,
     pub(super) changed: Vec<ChangedObject>,
-    /// What could not be read.
+    /// Messages about what could not be read.
     pub(super) incomplete: Vec<String>,
 }
 
@@ -42,7 +42,7 @@ pub(super) struct ChangedObject {
     name: String,
     pub(super) before: &'static str,
     pub(super) after: &'static str,
-    /// The policies that say so, of the set that is stricter here.
+    /// The policies that decide so, of the set that is stricter for this object.
     pub(super) policies: Vec<String>,
 }
 
@@ -55,29 +55,29 @@ impl ChangedObject {
 }
 
 /// Two engines that differ only in their policies, and the objects about which they disagree.
-struct Comparison<'n> {
+struct ObjectComparison<'n> {
     engines: [Engine; 2],
     now: &'n str,
     found: StoredObjects,
 }
 
-impl<'n> Comparison<'n> {
+impl<'n> ObjectComparison<'n> {
     fn new(
         profiles: &[&'static Profile],
         old: PolicySet,
         new: PolicySet,
         now: &'n str,
-    ) -> Result<Comparison<'n>, Failure> {
+    ) -> Result<ObjectComparison<'n>, Failure> {
         let rules = RuleSet::parse("policy").map_err(Failure::Usage)?;
         let engine = |policies: PolicySet| {
             Engine::new(profiles.to_vec(), rules.clone())
                 .for_stored_objects(None)
                 .with_policies(Arc::new(policies))
         };
-        Ok(Comparison { engines: [engine(old), engine(new)], now, found: StoredObjects::default() })
+        Ok(ObjectComparison { engines: [engine(old), engine(new)], now, found: StoredObjects::default() })
     }
 
-    /// True if a policy needs the state of the cluster.
+    /// True if a policy limits the impact of taint rules, which needs the state of the cluster.
     fn needs_state(&self) -> bool {
         self.engines.iter().any(|engine| engine.policies.limits_impact())
     }
@@ -87,7 +87,8 @@ impl<'n> Comparison<'n> {
         self.engines = self.engines.each_ref().map(|engine| engine.clone().with_snapshot(snapshot.clone()));
     }
 
-    fn check(&mut self, object: Value<'_>, labels: Labels<'_>) {
+    /// Checks an object by both engines, and records it if their verdicts differ.
+    fn check_object(&mut self, object: Value<'_>, labels: Labels<'_>) {
         let request = Attributes::create(object, "", self.now);
         let verdicts = self.engines.each_ref().map(|engine| engine.validate(&request, labels));
         if verdicts.iter().any(|verdict| matches!(verdict, Verdict::Skipped)) {
@@ -129,8 +130,8 @@ fn verdict_name(level: Option<Level>) -> &'static str {
     }
 }
 
-/// Checks the objects of a dump.
-pub(super) fn of_dump(
+/// Checks the objects of a dump by both policy sets.
+pub(super) fn check_dump(
     paths: &[PathBuf],
     release: &ReleaseArgs,
     old: PolicySet,
@@ -140,7 +141,7 @@ pub(super) fn of_dump(
 ) -> Result<StoredObjects, Failure> {
     let texts = state::read_texts(paths)?;
     let header = audit::read_headers(&texts);
-    let mut comparison = Comparison::new(&release.dump_profiles(&header, console)?, old, new, now)?;
+    let mut comparison = ObjectComparison::new(&release.dump_profiles(&header, console)?, old, new, now)?;
     if comparison.needs_state() {
         let (snapshot, inventory) = state::parse_texts(&texts, DeviceDetails::default())?;
         comparison.found.incomplete.extend(inventory.omissions(false).messages());
@@ -158,7 +159,7 @@ pub(super) fn of_dump(
             for item in list::objects(document.doc.root()) {
                 let object = item.value();
                 let namespace = object.get("metadata").get("namespace").str();
-                comparison.check(object, namespaces.labels(namespace));
+                comparison.check_object(object, namespaces.labels(namespace));
             }
         }
     }
@@ -168,9 +169,10 @@ pub(super) fn of_dump(
     Ok(comparison.found)
 }
 
-/// Checks the objects of a cluster. Rules come last, because their impact needs all others.
+/// Checks the objects of the cluster of `--context` by both policy sets. Lists DeviceTaintRules last, because
+/// their impact depends on all others.
 #[cfg(feature = "cluster")]
-pub(super) fn of_cluster(
+pub(super) fn check_cluster(
     release: &ReleaseArgs,
     old: PolicySet,
     new: PolicySet,
@@ -178,20 +180,20 @@ pub(super) fn of_cluster(
     console: &mut Console,
 ) -> Result<StoredObjects, Failure> {
     use crate::cli::live::{LiveObjects, LiveState};
-    use crate::cli::snapshot::KINDS;
+    use crate::cli::snapshot::SNAPSHOT_KINDS;
     use crate::cluster::{BUDGETS, NAMESPACES, RULES, ReadLimits};
     use tollgate_engine::engine::Namespaces;
     use tollgate_engine::impact::SnapshotKind;
 
     let asked = release.live_server()?;
-    let mut comparison = Comparison::new(&release.live_profiles()?, old, new, now)?;
+    let mut comparison = ObjectComparison::new(&release.live_profiles()?, old, new, now)?;
     let mut objects = LiveObjects::new(asked, None);
     let mut namespaces = Namespaces::new(true);
     let limits = ReadLimits::impact(SnapshotKind::Namespace);
     let listed = objects.read(&NAMESPACES, limits, console, &mut |_, object, _| namespaces.add(object));
     let namespaces = listed.map(|_| namespaces);
     let mut live = comparison.needs_state().then(LiveState::new);
-    for kind in KINDS.iter().filter(|kind| **kind != NAMESPACES) {
+    for kind in SNAPSHOT_KINDS.iter().filter(|kind| **kind != NAMESPACES) {
         if *kind == RULES
             && let Some(live) = live.take()
         {
@@ -204,7 +206,7 @@ pub(super) fn of_cluster(
             if *kind != BUDGETS {
                 let item = list::with_type(object, api_version, kind.kind);
                 let namespace = object.get("metadata").get("namespace").str();
-                comparison.check(item.value(), namespaces.labels(namespace));
+                comparison.check_object(item.value(), namespaces.labels(namespace));
             }
         });
     }
@@ -214,7 +216,7 @@ pub(super) fn of_cluster(
 
 /// A build without clusters has no `--context`.
 #[cfg(not(feature = "cluster"))]
-pub(super) fn of_cluster(
+pub(super) fn check_cluster(
     _: &ReleaseArgs,
     _: PolicySet,
     _: PolicySet,

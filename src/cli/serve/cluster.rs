@@ -62,7 +62,7 @@ enum WatchScope {
 #[derive(Debug)]
 pub(super) struct OpenedCluster {
     cluster: Cluster,
-    /// Bytes for the labels of namespaces.
+    /// Maximum memory for the labels of namespaces, in bytes.
     labels_bytes: usize,
     state: Option<StateWatch>,
     /// The policies of the cluster; `None` if all policies are in files.
@@ -70,7 +70,7 @@ pub(super) struct OpenedCluster {
 }
 
 impl OpenedCluster {
-    /// Gives the engine the watched state, if there is one.
+    /// Returns the engine with access to the watched state, if there is one.
     pub(super) fn configure_engine(&self, engine: Engine) -> Engine {
         match self.state.clone() {
             Some(state) => engine.with_cluster(engine::Cluster::watched(move || state.current())),
@@ -79,7 +79,7 @@ impl OpenedCluster {
     }
 }
 
-/// Where the webhook gets the profiles to check against.
+/// How the profiles that the webhook checks against are determined.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum ProfileSource {
     /// From `--kubernetes`.
@@ -92,31 +92,31 @@ pub(super) enum ProfileSource {
 }
 
 impl ClusterArgs {
-    /// An error if `--policy-source` contradicts other flags.
+    /// Returns an error if `--policy-source` contradicts other flags.
     pub(super) fn check_policy_source(&self, has_files: bool) -> Result<(), Failure> {
-        self.policies.check(self.cluster != WatchScope::Nothing, has_files)
+        self.policies.check_flags(self.cluster != WatchScope::Nothing, has_files)
     }
 
-    /// True if objects of the cluster are cached.
+    /// True if the server caches objects of the cluster, which its memory limit must allow for.
     pub(super) fn caches_state(&self) -> bool {
         self.cluster != WatchScope::Nothing
     }
 
-    /// Opens the cluster and starts the watches; `None` if no flag needs a cluster. Cached objects take at most
-    /// `state_bytes`.
+    /// Connects to the cluster and starts the watches; `None` if no flag needs a cluster. Cached objects take at
+    /// most `state_bytes`.
     pub(super) fn open(
         &self,
         release: &ReleaseArgs,
         state_bytes: usize,
     ) -> Result<Option<OpenedCluster>, Failure> {
         if self.cluster == WatchScope::Nothing && !self.register.is_enabled() {
-            if release.asks_cluster() {
+            if release.uses_cluster_release() {
                 let message = "--kubernetes cluster and --context require --cluster or --register";
                 return Err(Failure::Usage(message.to_owned()));
             }
             return Ok(None);
         }
-        let cluster = Cluster::open(release.server.context.target(), self.timing())
+        let cluster = Cluster::open(release.server.context.target(), self.request_timing())
             .map_err(|error| Failure::Input(format!("{error:#}")))?;
         let labels_bytes = state_bytes / 8;
         let watch = || StateWatch::watch(&cluster, state_bytes - labels_bytes);
@@ -128,15 +128,16 @@ impl ClusterArgs {
     /// Returns where the profiles come from: from the API server if a cluster is used and no flag names a profile,
     /// otherwise from the flags.
     pub(super) fn profile_source(&self, release: &ReleaseArgs) -> ProfileSource {
-        let is_asked = self.cluster != WatchScope::Nothing || release.asks_cluster();
+        let is_asked = self.cluster != WatchScope::Nothing || release.uses_cluster_release();
         if is_asked && !release.has_explicit_profiles() {
-            ProfileSource::ServerRelease { gates: release.gate_choice().cloned() }
+            ProfileSource::ServerRelease { gates: release.server.gate_choice().cloned() }
         } else {
             ProfileSource::Flags
         }
     }
 
-    /// Attaches watches and registration to the server.
+    /// Attaches to the server everything that runs in the background: watches, the release of the API server,
+    /// policies and registration.
     pub(super) fn attach_to(
         &self,
         opened: &OpenedCluster,
@@ -176,7 +177,7 @@ impl ClusterArgs {
         Ok(())
     }
 
-    fn timing(&self) -> Timing {
+    fn request_timing(&self) -> Timing {
         let usual = Timing::default();
         let max_backoff = self.cluster_retry.max(Duration::from_millis(1));
         // A short retry interval shortens this, too.
@@ -246,7 +247,8 @@ fn resource_task(state: StateWatch, resource: &'static str) -> BackgroundTask {
     BackgroundTask { name: resource, status: Arc::new(status) }
 }
 
-/// A task that reports how much memory the cached objects take, and rules that were probably forgotten.
+/// Returns a task that reports how much memory the cached objects take, and how many taint rules are expired or
+/// have no owner.
 fn cached_state_task(state: StateWatch) -> BackgroundTask {
     let status = move || {
         let (used, limit) = state.used_and_allowed_bytes();
@@ -277,15 +279,15 @@ fn cached_state_task(state: StateWatch) -> BackgroundTask {
     BackgroundTask { name: "cluster-state", status: Arc::new(status) }
 }
 
-/// The status of a watch: ready once everything was listed. A watch that is lost later is degraded, and the server
-/// stays ready.
+/// Returns the status of a watch: ready once everything was listed. A watch that is interrupted later is
+/// degraded, and the server stays ready.
 fn component_status(resource: &'static str, watch: WatchStatus, count: usize) -> ComponentStatus {
     let current = watch.synced && watch.age.is_none();
     let samples = watch_samples(resource, &watch, current, count);
     ComponentStatus { ready: watch.synced, degraded: !current, message: watch.message, samples }
 }
 
-/// The metrics of a watch with `count` cached objects.
+/// Returns the metrics of a watch with `count` cached objects.
 pub(super) fn watch_samples(
     resource: &'static str,
     watch: &WatchStatus,

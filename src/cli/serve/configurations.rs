@@ -33,11 +33,11 @@ pub(super) enum CaSource {
 }
 
 impl CaSource {
-    /// The CA bundle to register, as PEM; `None` if another controller injects it. `in_use` is the registered one, from
-    /// which the CAs of other replicas are kept.
-    fn bundle(&self, in_use: &str) -> anyhow::Result<Option<String>> {
+    /// Returns the CA bundle to register, as PEM; `None` if another controller injects it. `in_use` is the
+    /// registered one, from which the CAs of other replicas are kept.
+    fn ca_bundle(&self, in_use: &str) -> anyhow::Result<Option<String>> {
         Ok(match self {
-            CaSource::Own(made) => Some(made.merged_bundle(in_use, clock::unix())),
+            CaSource::Own(made) => Some(made.merged_bundle(in_use, clock::unix_seconds())),
             CaSource::File(file) => {
                 let bytes =
                     manifests::read_pem(file).map_err(|failure| anyhow::anyhow!(failure.message()))?;
@@ -50,7 +50,7 @@ impl CaSource {
 
 /// Time for which webhook entries must not be needed before they are removed, if policies are custom resources. By
 /// then all replicas have the same policies.
-const NARROW_AFTER: Duration = Duration::from_mins(1);
+const ENTRY_REMOVAL_DELAY: Duration = Duration::from_mins(1);
 
 /// The entries of the base configurations to register, with a revision that counts changes.
 pub(super) struct DesiredEntries {
@@ -62,16 +62,17 @@ pub(super) struct DesiredEntries {
 
 struct DesiredState {
     entries: WebhookEntries,
-    /// When they changed last.
+    /// When the entries changed last.
     since: Instant,
-    /// This process has had policies. Before that, what it does not need is no reason to remove anything.
+    /// True if this process has had policies. Before, it removes no entries, because it cannot know which are
+    /// needed.
     has_had_policies: bool,
 }
 
 impl DesiredEntries {
-    /// The entries that an engine needs. With a Lease, policies are also custom resources.
+    /// Starts with the entries that the engine needs. With a Lease, policies can also be custom resources.
     pub(super) fn new(engine: &Engine, lease: Option<HeldLease>) -> DesiredEntries {
-        let entries = needed(engine, lease.is_some());
+        let entries = needed_entries(engine, lease.is_some());
         let state = DesiredState { entries, since: Instant::now(), has_had_policies: false };
         DesiredEntries { state: Mutex::new(state), revision: watch::Sender::new(1), lease }
     }
@@ -80,13 +81,13 @@ impl DesiredEntries {
         self.revision.subscribe()
     }
 
-    /// True while this replica may remove entries, and make others fail open.
-    pub(super) fn narrowing(self: &Arc<DesiredEntries>) -> Arc<dyn Fn() -> bool + Send + Sync> {
+    /// Returns a function that is true while this replica may remove entries, or make entries fail open.
+    pub(super) fn may_remove_entries(self: &Arc<DesiredEntries>) -> Arc<dyn Fn() -> bool + Send + Sync> {
         let desired = self.clone();
         Arc::new(move || {
             let Some(lease) = &desired.lease else { return true };
             let state = desired.lock();
-            state.has_had_policies && state.since.elapsed() >= NARROW_AFTER && lease.is_held()
+            state.has_had_policies && state.since.elapsed() >= ENTRY_REMOVAL_DELAY && lease.is_held()
         })
     }
 
@@ -95,12 +96,12 @@ impl DesiredEntries {
     }
 
     fn needed_by(&self, engine: &Engine) -> WebhookEntries {
-        needed(engine, self.lease.is_some())
+        needed_entries(engine, self.lease.is_some())
     }
 
     /// Remembers that this process has had policies. From then on, webhook entries that no policy needs can be
     /// removed.
-    fn note_policies(&self, engine: &Engine) {
+    fn remember_policies(&self, engine: &Engine) {
         let mut state = self.lock();
         if !state.has_had_policies && !engine.policies.is_empty() {
             (state.has_had_policies, state.since) = (true, Instant::now());
@@ -112,7 +113,7 @@ impl DesiredEntries {
     }
 
     /// Sets the entries; returns the new revision if they changed.
-    fn set(&self, entries: WebhookEntries) -> Option<u64> {
+    fn set_entries(&self, entries: WebhookEntries) -> Option<u64> {
         let mut state = self.lock();
         if state.entries == entries {
             return None;
@@ -123,10 +124,10 @@ impl DesiredEntries {
     }
 }
 
-/// The entries that an engine needs.
-fn needed(engine: &Engine, has_resources: bool) -> WebhookEntries {
+/// Returns the webhook entries that an engine needs, with those for policies if they can be custom resources.
+fn needed_entries(engine: &Engine, has_resources: bool) -> WebhookEntries {
     let entries = WebhookEntries::needed_by(engine);
-    if has_resources { entries.with_policies() } else { entries }
+    if has_resources { entries.with_policy_entry() } else { entries }
 }
 
 /// How many times, every 20 ms, new policies check for a registration that covers them before they are used anyway
@@ -134,14 +135,14 @@ fn needed(engine: &Engine, has_resources: bool) -> WebhookEntries {
 const REGISTRATION_POLLS: usize = 250;
 const REGISTRATION_POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Hooks that register the entries which new policies need before those are used, and afterwards remove those they do
-/// not need.
+/// Returns hooks of a reload: they register the entries that new policies need before these are used, and remove
+/// unneeded entries afterwards.
 pub(super) fn reload_hooks(desired: Arc<DesiredEntries>, statuses: Vec<Arc<SharedStatus>>) -> ReloadHooks {
     let after = desired.clone();
     ReloadHooks {
         before: Box::new(move |engine| {
             let needed = desired.needed_by(engine);
-            let Some(revision) = desired.set(desired.entries().union(&needed)) else { return };
+            let Some(revision) = desired.set_entries(desired.entries().union(&needed)) else { return };
             let is_late = |status: &Arc<SharedStatus>| {
                 let state = status.get();
                 // One that fails is reported on its own; new policies do not wait for it.
@@ -159,37 +160,37 @@ pub(super) fn reload_hooks(desired: Arc<DesiredEntries>, statuses: Vec<Arc<Share
             );
         }),
         after: Box::new(move |engine| {
-            after.note_policies(engine);
-            after.set(after.needed_by(engine));
+            after.remember_policies(engine);
+            after.set_entries(after.needed_by(engine));
         }),
     }
 }
 
 /// A webhook configuration that the server registers and keeps up to date.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Configuration {
+pub(super) enum WebhookConfiguration {
     /// Validating (0) or mutating (1).
     Base(usize),
     /// Validating (0) or mutating (1), for an optional API.
     Other(OptionalApi, usize),
 }
 
-impl Configuration {
+impl WebhookConfiguration {
     /// Returns the base configurations, and those of these optional APIs.
-    pub(super) fn all(with: &[OptionalApi]) -> Vec<Configuration> {
-        let mut all = vec![Configuration::Base(0), Configuration::Base(1)];
+    pub(super) fn all(with: &[OptionalApi]) -> Vec<WebhookConfiguration> {
+        let mut all = vec![WebhookConfiguration::Base(0), WebhookConfiguration::Base(1)];
         for api in OptionalApi::ALL.into_iter().filter(|api| with.contains(api)) {
-            all.extend((0..api.configurations().len()).map(|index| Configuration::Other(api, index)));
+            all.extend((0..api.configurations().len()).map(|index| WebhookConfiguration::Other(api, index)));
         }
         all
     }
 
     /// Returns the label of the configuration in metrics.
-    pub(super) fn label(self) -> &'static str {
+    pub(super) fn metrics_label(self) -> &'static str {
         match self {
-            Configuration::Base(0) => "validating",
-            Configuration::Base(_) => "mutating",
-            Configuration::Other(api, index) => {
+            WebhookConfiguration::Base(0) => "validating",
+            WebhookConfiguration::Base(_) => "mutating",
+            WebhookConfiguration::Other(api, index) => {
                 api.configurations().get(index).map_or("", |(label, _)| label)
             }
         }
@@ -198,13 +199,13 @@ impl Configuration {
     /// Returns the name of the configuration in `/readyz?verbose`.
     pub(super) fn task_name(self) -> &'static str {
         match self {
-            Configuration::Base(0) => "validating-registration",
-            Configuration::Base(_) => "mutating-registration",
-            other @ Configuration::Other(..) => other.label(),
+            WebhookConfiguration::Base(0) => "validating-registration",
+            WebhookConfiguration::Base(_) => "mutating-registration",
+            other @ WebhookConfiguration::Other(..) => other.metrics_label(),
         }
     }
 
-    /// A function that returns the desired configuration as JSON.
+    /// Returns a function that renders the desired configuration as JSON, given the registered CA bundle.
     pub(super) fn manifest_fn(
         self,
         here: Destination,
@@ -212,15 +213,17 @@ impl Configuration {
         desired: Arc<DesiredEntries>,
     ) -> ManifestFn {
         Arc::new(move |in_use| {
-            let bundle = ca_source.bundle(in_use)?.map(|bundle| STANDARD.encode(bundle));
+            let bundle = ca_source.ca_bundle(in_use)?.map(|bundle| STANDARD.encode(bundle));
             let bundle = bundle.as_deref();
             let text = match self {
-                Configuration::Base(index) => here.base(&desired.entries(), bundle).into_iter().nth(index),
-                Configuration::Other(api, index) => {
-                    here.other(api, &desired.entries(), bundle).into_iter().nth(index)
+                WebhookConfiguration::Base(index) => {
+                    here.base_configurations(&desired.entries(), bundle).into_iter().nth(index)
+                }
+                WebhookConfiguration::Other(api, index) => {
+                    here.optional_configurations(api, &desired.entries(), bundle).into_iter().nth(index)
                 }
             };
-            let text = text.with_context(|| format!("{} has no manifest", self.label()))?;
+            let text = text.with_context(|| format!("{} has no manifest", self.metrics_label()))?;
             let mut documents = source::documents(&text);
             let document = documents.next().and_then(Result::ok).context("the manifest is not valid YAML")?;
             Ok(document.doc.root().to_json())

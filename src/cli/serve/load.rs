@@ -24,7 +24,7 @@ const MAX_SWAP_RETRIES: usize = 8;
 
 /// Loads the policies and namespace labels of the server, and loads them again when files change.
 #[derive(Debug)]
-pub(super) struct Loader {
+pub(super) struct ServingLoader {
     /// Profiles and rules, without policies.
     pub(super) engine: Engine,
     /// `--policy`
@@ -34,9 +34,9 @@ pub(super) struct Loader {
     /// The policies of the cluster, with `--policy-source cluster`.
     resources: Option<PolicySource>,
     last: Option<LoadedTexts>,
-    /// The last texts that were valid, to load them with other resources.
+    /// The last texts that compiled, to load them with changed policies of the cluster while a file is broken.
     last_valid: Option<LoadedTexts>,
-    /// The last set, which need not be compiled again as a whole.
+    /// The last compiled set, from which unchanged policies are taken.
     set: Arc<PolicySet>,
 }
 
@@ -51,14 +51,22 @@ struct LoadedTexts {
     resources: Option<u64>,
 }
 
-impl Loader {
+impl ServingLoader {
     pub(super) fn new(
         engine: Engine,
         policies: Vec<PathBuf>,
         namespaces: Option<PathBuf>,
         resources: Option<PolicySource>,
-    ) -> Loader {
-        Loader { engine, policies, namespaces, resources, last: None, last_valid: None, set: Arc::default() }
+    ) -> ServingLoader {
+        ServingLoader {
+            engine,
+            policies,
+            namespaces,
+            resources,
+            last: None,
+            last_valid: None,
+            set: Arc::default(),
+        }
     }
 
     /// True if there are files or resources that could change.
@@ -66,9 +74,10 @@ impl Loader {
         !self.policies.is_empty() || self.namespaces.is_some() || self.resources.is_some()
     }
 
-    /// Reads the files again, once more if a volume was swapped meanwhile, and returns what changed.
+    /// Reads the files again, and again if a volume was swapped meanwhile, and returns the result with the
+    /// directories to watch.
     pub(super) fn reload(&mut self) -> Reload {
-        let mut generations = self.generations();
+        let mut resolved = self.resolved_paths();
         let mut outcome = ReloadOutcome::Unchanged;
         for _ in 0..MAX_SWAP_RETRIES {
             // A result of an incomplete swap is dropped, but the change is not forgotten.
@@ -76,11 +85,11 @@ impl Loader {
                 (ReloadOutcome::Unchanged, before) => before,
                 (now, _) => now,
             };
-            let after = self.generations();
-            if after == generations {
+            let after = self.resolved_paths();
+            if after == resolved {
                 break;
             }
-            generations = after;
+            resolved = after;
         }
         Reload { outcome, directories: self.directories() }
     }
@@ -89,7 +98,7 @@ impl Loader {
     fn reload_once(&mut self) -> ReloadOutcome {
         let named = self.last.iter().flat_map(|last| last.schemas.keys());
         let read = LoadedTexts {
-            policies: policies::read_all(&self.policies),
+            policies: policies::read_files_with_errors(&self.policies),
             namespaces: self.namespaces.as_deref().map(read_text),
             schemas: named.map(|path| (path.clone(), policies::read_referenced(path))).collect(),
             resources: self.resources.as_ref().and_then(PolicySource::revision),
@@ -115,8 +124,8 @@ impl Loader {
         }
     }
 
-    /// Compiles the texts, and the current policies of the cluster. Returns the texts with the files that policies refer
-    /// to, which are read on the way.
+    /// Compiles the texts and the current policies of the cluster. Also returns the texts, with the files that
+    /// policies refer to.
     fn compile(&mut self, mut read: LoadedTexts) -> (Result<ServingConfig, Vec<String>>, LoadedTexts) {
         let mut faults = read.policies.errors.clone();
         let known = self.resources.as_ref().and_then(PolicySource::policies);
@@ -167,7 +176,7 @@ impl Loader {
         }
     }
 
-    /// The directories to watch: searched folders, and the parents of all files and links.
+    /// Returns the directories to watch for changes: searched folders, and the parents of all files and links.
     fn directories(&self) -> Vec<PathBuf> {
         let mut directories = BTreeSet::new();
         for folder in self.last.iter().flat_map(|last| &last.policies.folders) {
@@ -187,15 +196,15 @@ impl Loader {
         directories.into_iter().collect()
     }
 
-    /// All paths that flags and policies name.
+    /// Returns all paths that flags and policies name.
     fn all_paths(&self) -> impl Iterator<Item = PathBuf> {
         let schemas = self.last.iter().flat_map(|last| last.schemas.keys().map(PathBuf::from));
         self.policies.iter().chain(&self.namespaces).cloned().chain(schemas)
     }
 
-    /// Returns the targets of the kubelet's `..data` links and of all paths; they differ after a volume was
+    /// Returns what the kubelet's `..data` links and all paths resolve to, which changes when a volume is
     /// swapped.
-    fn generations(&self) -> Vec<Option<PathBuf>> {
+    fn resolved_paths(&self) -> Vec<Option<PathBuf>> {
         let directories = self.directories().into_iter();
         let links = directories.map(|directory| directory.join("..data").canonicalize().ok());
         links.chain(self.all_paths().map(|path| path.canonicalize().ok())).collect()

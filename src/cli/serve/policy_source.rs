@@ -72,8 +72,8 @@ impl PolicySourceArgs {
         self.policy_source.contains(&PolicyStore::Cluster)
     }
 
-    /// An error if flags contradict each other.
-    pub(super) fn check(&self, watches_cluster: bool, has_files: bool) -> Result<(), Failure> {
+    /// Returns an error if `--policy-source` contradicts other flags.
+    pub(super) fn check_flags(&self, watches_cluster: bool, has_files: bool) -> Result<(), Failure> {
         if self.includes_cluster() && !watches_cluster {
             let message = "--policy-source cluster requires --cluster or --cluster=labels, because policies can depend \
                            on namespace labels";
@@ -90,7 +90,7 @@ impl PolicySourceArgs {
     /// Starts to watch the policies; `None` if all of them are in files.
     pub(super) fn open(&self, cluster: &Cluster) -> Option<PolicySource> {
         let start = || {
-            PolicySource(Arc::new(SourceState {
+            PolicySource(Arc::new(SharedSource {
                 cluster: cluster.clone(),
                 watch: cluster.watch_policies(),
                 stored: Mutex::default(),
@@ -105,38 +105,39 @@ impl PolicySourceArgs {
         let lease = source.0.cluster.hold_lease(LeaseSettings {
             namespace: self.policy_lease_namespace.clone(),
             name: POLICY_LEASE.to_owned(),
-            holder: holder(),
+            holder: lease_holder(),
             now: || gotime::micro_time(clock::timestamp()),
             is_wanted: Arc::new(move || serving.is_serving()),
         });
         let writer = StatusWriter::new(source.clone(), lease.clone(), server.engine_handle());
-        let tasks = report::tasks(source, &lease, &writer, server.engine_handle());
+        let tasks = report::report_tasks(source, &lease, &writer, server.engine_handle());
         let (followed, trigger) = (source.clone(), server.reload_trigger());
-        spawn("policies", move || followed.follow(&trigger))?;
-        spawn("policy-status", move || writer.run())?;
+        spawn_thread("policies", move || followed.follow_watch(&trigger))?;
+        spawn_thread("policy-status", move || writer.run())?;
         Ok(AttachedSource { tasks, lease })
     }
 }
 
 /// The background tasks and the Lease that [`PolicySourceArgs::attach`] started.
 pub(super) struct AttachedSource {
-    /// For `/readyz` and `/metrics`.
+    /// The tasks that report to `/readyz` and `/metrics`.
     pub(super) tasks: Vec<BackgroundTask>,
     pub(super) lease: HeldLease,
 }
 
 /// The policies that are custom resources in a cluster. Clones share them.
 #[derive(Clone, Debug)]
-pub(super) struct PolicySource(Arc<SourceState>);
+pub(super) struct PolicySource(Arc<SharedSource>);
 
 #[derive(Debug)]
-struct SourceState {
+/// The watch of policies and the policies that it has shown, which all clones of a [`PolicySource`] share.
+struct SharedSource {
     cluster: Cluster,
     watch: ObjectWatch,
     stored: Mutex<SyncedPolicies>,
 }
 
-/// The policies, and whether they were complete once.
+/// The policies of the cluster, and whether all kinds were listed once.
 #[derive(Debug, Default)]
 struct SyncedPolicies {
     is_synced: bool,
@@ -144,16 +145,17 @@ struct SyncedPolicies {
 }
 
 impl PolicySource {
-    /// All policies with their revision; `None` before all kinds were listed once.
+    /// Returns all policies with their revision; `None` before all kinds were listed once.
     pub(super) fn policies(&self) -> Option<(u64, Vec<PolicyResource>)> {
         let stored = self.lock();
-        stored.is_synced.then(|| (stored.policies.revision(), stored.policies.resources()))
+        stored.is_synced.then(|| (stored.policies.revision, stored.policies.resources()))
     }
 
-    /// The revision of the policies; `None` before all kinds were listed once.
+    /// Returns the revision of the policies, which grows with each change; `None` before all kinds were listed
+    /// once.
     pub(super) fn revision(&self) -> Option<u64> {
         let stored = self.lock();
-        stored.is_synced.then(|| stored.policies.revision())
+        stored.is_synced.then(|| stored.policies.revision)
     }
 
     fn lock(&self) -> MutexGuard<'_, SyncedPolicies> {
@@ -161,14 +163,14 @@ impl PolicySource {
     }
 
     /// Follows the watch, and triggers a reload after each change.
-    fn follow(&self, trigger: &ReloadTrigger) {
+    fn follow_watch(&self, trigger: &ReloadTrigger) {
         let (mut seen, mut not_served) = (0, Vec::new());
         loop {
-            self.log_definitions(&mut not_served);
+            self.log_missing_definitions(&mut not_served);
             let wait = if self.lock().policies.has_missing() { MISSING_POLL_INTERVAL } else { POLL_INTERVAL };
             seen = self.0.watch.wait_for_change(seen, wait);
             let before = self.revision();
-            self.update();
+            self.copy_watched_policies();
             if self.revision() != before {
                 trigger.changed();
             }
@@ -177,7 +179,7 @@ impl PolicySource {
 
     /// Logs which CustomResourceDefinitions are missing, or are installed again. `before` are those that were
     /// missing at the last call.
-    fn log_definitions(&self, before: &mut Vec<String>) {
+    fn log_missing_definitions(&self, before: &mut Vec<String>) {
         let missing: Vec<String> = (self.0.watch.status().iter())
             .filter(|status| status.state == WatchState::NotServed)
             .map(|status| status.kind.full_name())
@@ -203,7 +205,7 @@ impl PolicySource {
 
     /// Copies the policies from the watch, and removes those that were deleted. If discovery no longer lists their
     /// kind, they stay in use.
-    fn update(&self) {
+    fn copy_watched_policies(&self) {
         let is_listed = |kind| self.0.watch.watch_status(kind).is_some_and(|watch| watch.lists > 0);
         // Before the objects are read: what was listed by now is among them.
         let is_complete = POLICIES.iter().all(is_listed);
@@ -238,14 +240,15 @@ impl PolicySource {
     }
 }
 
-/// A name for this process that no other process has, starting with the name of the pod.
-fn holder() -> String {
+/// Returns the identity of this process in the Lease: the name of the pod, and a number that no other process
+/// has.
+fn lease_holder() -> String {
     let host = std::env::var_os("HOSTNAME").and_then(|host| host.into_string().ok());
     let number = RandomState::new().hash_one(std::process::id()) & 0xffff_ffff;
     format!("{}_{number:08x}", host.as_deref().filter(|host| !host.is_empty()).unwrap_or("tollgate"))
 }
 
-fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), Failure> {
+fn spawn_thread(name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), Failure> {
     let thread = std::thread::Builder::new().name(name.to_owned()).spawn(work);
     thread.map(drop).map_err(|error| Failure::Internal(error.into()))
 }

@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::configurations::{CaSource, Configuration, DesiredEntries, reload_hooks};
-use crate::cli::manifests::{parse_api, parse_namespace, parse_url};
+use super::configurations::{CaSource, DesiredEntries, WebhookConfiguration, reload_hooks};
+use crate::cli::manifests::{parse_namespace, parse_optional_api, parse_url};
 use crate::cli::outcome::Failure;
 use crate::cli::units::parse_duration;
 use crate::cluster::{Cluster, HeldLease, Registration, SharedStatus};
@@ -23,7 +23,7 @@ pub(super) struct RegisterArgs {
     ///
     /// The configurations are created once the server is ready, and their caBundle is kept up to date. The API server
     /// calls the Service (`service`) or a URL (https://host:port). Requires a kubeconfig or a service account.
-    #[arg(long, value_name = "service|URL", env = "TOLLGATE_REGISTER", value_parser = parse_target)]
+    #[arg(long, value_name = "service|URL", env = "TOLLGATE_REGISTER", value_parser = parse_register_target)]
     register: Option<RegisterTarget>,
 
     /// Namespace of the Service
@@ -40,7 +40,7 @@ pub(super) struct RegisterArgs {
 
     /// Also register webhooks for these APIs, separated by commas: pods, classic-dra, foundationdb, kep-5055-r1
     #[arg(long, value_name = "API", env = "TOLLGATE_REGISTER_WITH", value_delimiter = ',')]
-    #[arg(requires = "register", value_parser = parse_api)]
+    #[arg(requires = "register", value_parser = parse_optional_api)]
     #[arg(hide_short_help = true)]
     register_with: Vec<OptionalApi>,
 
@@ -81,7 +81,7 @@ enum RegisterTarget {
     Url(String),
 }
 
-fn parse_target(text: &str) -> Result<RegisterTarget, String> {
+fn parse_register_target(text: &str) -> Result<RegisterTarget, String> {
     if text == "service" {
         return Ok(RegisterTarget::Service);
     }
@@ -105,7 +105,8 @@ impl RegisterArgs {
         self.register.is_some()
     }
 
-    /// Returns the address at which the API server reaches the webhook; `None` without `--register`.
+    /// Returns how the API server reaches the webhook: the Service or URL to register; `None` without
+    /// `--register`.
     fn destination(&self) -> Option<Destination> {
         let url = match self.register.as_ref()? {
             RegisterTarget::Service => None,
@@ -120,13 +121,14 @@ impl RegisterArgs {
         })
     }
 
-    /// The host name that the API server connects to; a self-signed certificate must include it.
+    /// Returns the host name that the API server connects to, which a self-signed certificate must include;
+    /// `None` without `--register`.
     pub(super) fn advertised_name(&self) -> Option<String> {
         Some(self.destination()?.server_name())
     }
 
-    /// Starts the registration. The returned tasks report its status. With a Lease, policies are also custom resources,
-    /// and only its holder removes what is no longer needed.
+    /// Starts to register the webhook configurations once the server is ready. The returned tasks report the
+    /// status. With a Lease, policies can be custom resources, and only its holder removes unneeded entries.
     pub(super) fn start(
         &self,
         cluster: &Cluster,
@@ -146,11 +148,11 @@ impl RegisterArgs {
         let delay = if here.url.is_none() { self.register_delay } else { Duration::ZERO };
         let mut tasks = Vec::new();
         let mut statuses = Vec::new();
-        for configuration in Configuration::all(&self.register_with) {
+        for configuration in WebhookConfiguration::all(&self.register_with) {
             let registration = Registration {
                 desired: configuration.manifest_fn(here.clone(), ca_source.clone(), desired.clone()),
                 revision: desired.subscribe(),
-                may_narrow: desired.narrowing(),
+                may_narrow: desired.may_remove_entries(),
                 ready: ready.clone(),
                 delay,
                 owner: self.register_owner.clone(),
@@ -158,7 +160,7 @@ impl RegisterArgs {
             let status = cluster.register(registration)?;
             statuses.push(status.clone());
             let status = move || {
-                let (settled, report) = component_status(&status, configuration.label());
+                let (settled, report) = registration_status(&status, configuration.metrics_label());
                 ComponentStatus { ready: settled || !gated, ..report }
             };
             tasks.push(BackgroundTask { name: configuration.task_name(), status: Arc::new(status) });
@@ -167,6 +169,8 @@ impl RegisterArgs {
         Ok(tasks)
     }
 
+    /// Determines the CA bundle to register: the self-signed CA, `--register-ca`, or `ca.crt` beside the
+    /// certificate.
     fn ca_source(&self, server: &Server, certificates: &Certificates) -> CaSource {
         match (server.self_signed(), certificates) {
             (Some(made), _) => CaSource::Own(made),
@@ -180,7 +184,7 @@ impl RegisterArgs {
 }
 
 /// Returns whether the webhook configuration was ever registered successfully, and the status of its registration.
-fn component_status(status: &SharedStatus, configuration: &'static str) -> (bool, ComponentStatus) {
+fn registration_status(status: &SharedStatus, configuration: &'static str) -> (bool, ComponentStatus) {
     let state = status.get();
     let label = Some(("configuration", configuration));
     let count = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
@@ -214,12 +218,15 @@ fn component_status(status: &SharedStatus, configuration: &'static str) -> (bool
 
 #[cfg(test)]
 mod tests {
-    use super::{RegisterTarget, parse_target};
+    use super::{RegisterTarget, parse_register_target};
 
     #[test]
     fn a_place_is_the_service_or_a_url() {
-        assert_eq!(parse_target("service"), Ok(RegisterTarget::Service));
-        assert_eq!(parse_target("https://a:8443/"), Ok(RegisterTarget::Url("https://a:8443".to_owned())));
+        assert_eq!(parse_register_target("service"), Ok(RegisterTarget::Service));
+        assert_eq!(
+            parse_register_target("https://a:8443/"),
+            Ok(RegisterTarget::Url("https://a:8443".to_owned()))
+        );
         for text in [
             "https://a/hooks",
             "https://a:8443/validate",
@@ -231,7 +238,7 @@ mod tests {
             "https://a#b",
             "a:8443",
         ] {
-            assert!(parse_target(text).is_err(), "{text}");
+            assert!(parse_register_target(text).is_err(), "{text}");
         }
     }
 }

@@ -19,12 +19,12 @@ struct StatusLines {
     are_gates_known: bool,
 }
 
-/// A line of `/readyz?verbose`.
-fn line(message: String, degraded: bool) -> ComponentStatus {
+/// Returns a status that counts as ready, for a line of `/readyz?verbose`.
+fn ready_status(message: String, degraded: bool) -> ComponentStatus {
     ComponentStatus { ready: true, degraded, message, samples: Vec::new() }
 }
 
-fn not_known(message: &str) -> ComponentStatus {
+fn unready_status(message: &str) -> ComponentStatus {
     ComponentStatus { message: message.to_owned(), ..ComponentStatus::default() }
 }
 
@@ -38,14 +38,14 @@ pub(super) fn watch_server_info(
     let known: Arc<Mutex<Option<StatusLines>>> = Arc::default();
     let reported = known.clone();
     cluster.watch_server_info(move |info| {
-        let report = use_profile_of(info, choice.as_ref(), &engine_handle);
+        let report = use_profile_of_server(info, choice.as_ref(), &engine_handle);
         *reported.lock().unwrap_or_else(PoisonError::into_inner) = Some(report);
     });
     let current = move || known.lock().unwrap_or_else(PoisonError::into_inner).clone();
     let of_gates = current.clone();
     let release_status = move || {
         let release = current().map(|known| known.release);
-        release.unwrap_or_else(|| not_known("the release of the API server is not known yet"))
+        release.unwrap_or_else(|| unready_status("the release of the API server is not known yet"))
     };
     let gates_status = move || {
         let known = of_gates();
@@ -56,7 +56,7 @@ pub(super) fn watch_server_info(
             value: i64::from(known.as_ref().is_some_and(|known| known.are_gates_known)),
         };
         let gates = known.map(|known| known.gates);
-        let unknown = || not_known("the feature gates of the API server are not known yet");
+        let unknown = || unready_status("the feature gates of the API server are not known yet");
         ComponentStatus { samples: vec![sample], ..gates.unwrap_or_else(unknown) }
     };
     [
@@ -65,8 +65,9 @@ pub(super) fn watch_server_info(
     ]
 }
 
-/// Makes the engine use the profile of the API server; keeps the default one if its release is unknown.
-fn use_profile_of(
+/// Makes the engine check against the release and gates of the API server, and returns what to report; keeps the
+/// default profile if the release is unknown.
+fn use_profile_of_server(
     info: &ServerInfo,
     choice: Option<&GateChoice>,
     engine_handle: &EngineHandle,
@@ -79,8 +80,8 @@ fn use_profile_of(
             "the API server reports release `{reported}`, which is not known; checking against the \
          default profile"
         );
-        let gates = line("not used: the release of the API server is not known".to_owned(), false);
-        return StatusLines { release: line(message, false), gates, are_gates_known: false };
+        let gates = ready_status("not used: the release of the API server is not known".to_owned(), false);
+        return StatusLines { release: ready_status(message, false), gates, are_gates_known: false };
     };
     let profile = of_release.behind_server(&info.live, choice).unwrap_or_else(|error| {
         tracing::warn!(%reported, "--feature-gates is ignored: {error}");
@@ -100,8 +101,8 @@ fn release_line(info: &ServerInfo, profile: &Profile, fit: ProfileMatch) -> Comp
         tracing::info!(%release, profile = name, "checking against the release of the API server");
         format!("ok (the API server runs Kubernetes {release})")
     };
-    let rules = rule_versions(info).map(|rules| format!("; {rules}")).unwrap_or_default();
-    line(format!("{message}{rules}"), false)
+    let rules = describe_served_rule_versions(info).map(|rules| format!("; {rules}")).unwrap_or_default();
+    ready_status(format!("{message}{rules}"), false)
 }
 
 /// Returns the status line about the feature gates, and whether the API server reports them.
@@ -110,17 +111,17 @@ fn gates_line(info: &ServerInfo, profile: &Profile, choice: Option<&GateChoice>)
     let from = if choice.is_some() { "set by --feature-gates" } else { "read from the API server" };
     let status = if let Some(caveat) = gates_caveat(info, profile, choice) {
         tracing::warn!("{caveat}");
-        line(caveat, true)
+        ready_status(caveat, true)
     } else {
         tracing::info!(gates, "feature gates {from}");
-        line(format!("ok ({from}: {gates})"), false)
+        ready_status(format!("ok ({from}: {gates})"), false)
     };
     (status, choice.is_none() && info.live.gates.is_ok())
 }
 
-/// The versions in which the server serves DeviceTaintRules: `DeviceTaintRule is served as v1alpha3 and v1beta2`.
-/// `None` if discovery could not be read.
-fn rule_versions(info: &ServerInfo) -> Option<String> {
+/// Returns the versions in which the API server serves DeviceTaintRules: `DeviceTaintRule is served as v1alpha3
+/// and v1beta2`. `None` if discovery could not be read.
+fn describe_served_rule_versions(info: &ServerInfo) -> Option<String> {
     let served = info.live.served.as_ref().ok()?;
     let versions: Vec<&str> = served.of(ApiKind::DeviceTaintRule).map(Version::name).collect();
     Some(match versions.as_slice() {
@@ -131,7 +132,7 @@ fn rule_versions(info: &ServerInfo) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::rule_versions;
+    use super::describe_served_rule_versions;
     use crate::cluster::{Release, ServerInfo};
     use tollgate_api::profile::{ApiKind, LiveServer, ServedVersions, Version};
 
@@ -142,11 +143,14 @@ mod tests {
             live: LiveServer { gates: Ok(Vec::new()), served: Ok(ServedVersions::default()) },
             stale_gates: None,
         };
-        assert_eq!(rule_versions(&info).as_deref(), Some("DeviceTaintRule is not served"));
+        assert_eq!(describe_served_rule_versions(&info).as_deref(), Some("DeviceTaintRule is not served"));
         let served = ServedVersions::default().with(ApiKind::DeviceTaintRule, Version::V1beta2);
         info.live.served = Ok(served);
-        assert_eq!(rule_versions(&info).as_deref(), Some("DeviceTaintRule is served as v1beta2"));
+        assert_eq!(
+            describe_served_rule_versions(&info).as_deref(),
+            Some("DeviceTaintRule is served as v1beta2")
+        );
         info.live.served = Err("403".to_owned());
-        assert_eq!(rule_versions(&info), None);
+        assert_eq!(describe_served_rule_versions(&info), None);
     }
 }

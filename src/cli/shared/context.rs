@@ -44,7 +44,7 @@ pub(in super::super) struct ContextArgs {
 #[expect(clippy::unused_self, reason = "the same calls with and without the feature")]
 impl ContextArgs {
     /// Returns `kubectl`. A build without the cluster client has no flags to repeat.
-    pub(super) fn kubectl(&self) -> String {
+    pub(in super::super) fn kubectl(&self) -> String {
         "kubectl".to_owned()
     }
 
@@ -65,9 +65,9 @@ impl ContextArgs {
 
 #[cfg(feature = "cluster")]
 impl ContextArgs {
-    /// `kubectl`, with the flags that make it use the same cluster. A command that is printed to be pasted starts with it:
-    /// the current context may be another one.
-    pub(super) fn kubectl(&self) -> String {
+    /// Returns `kubectl` with the flags that make it use the same cluster, for commands that are printed to be
+    /// pasted: the current context may have changed by then.
+    pub(in super::super) fn kubectl(&self) -> String {
         let mut command = "kubectl".to_owned();
         let file = self.kubeconfig.as_ref().map(|file| file.display().to_string());
         for (flag, value) in [("--kubeconfig", &file), ("--context", &self.context)] {
@@ -78,7 +78,7 @@ impl ContextArgs {
         command
     }
 
-    /// These flags, for a command that is to use the same cluster. Empty if no context is named.
+    /// Returns these flags for a command that must use the same cluster; empty if no context is named.
     #[cfg(feature = "mcp")]
     pub(in super::super) fn flags(&self) -> Vec<OsString> {
         let Some(context) = &self.context else { return Vec::new() };
@@ -91,32 +91,33 @@ impl ContextArgs {
         flags
     }
 
-    /// The API server that the flags select.
+    /// Returns the kubeconfig and context that the flags select.
     pub(in super::super) fn target(&self) -> Target<'_> {
         Target { kubeconfig: self.kubeconfig.as_deref(), context: self.context.as_deref() }
     }
 
-    /// `--context` is given.
+    /// True if `--context` is given.
     pub(in super::super) fn is_named(&self) -> bool {
         self.context.is_some()
     }
 
-    /// The profile of the API server, with the chosen feature gates instead of its own.
+    /// Returns the profile of the API server; `gates` replace its own feature gates.
     pub(super) fn profile(&self, gates: Option<&GateChoice>) -> Result<&'static Profile, Failure> {
-        Ok(self.live.get_or_ask(self.target(), gates)?.profile)
+        Ok(self.live.get_or_connect(self.target(), gates)?.profile)
     }
 
-    /// The API server that a command reads. It is named on stderr before anything else happens. In CI the current context
-    /// is whatever a runner has, so it must be named.
-    pub(in super::super) fn server(
+    /// Connects to the API server that a command reads, and prints its name first. If `CI` is set, `--context` is
+    /// required, because the current context of a runner is arbitrary. `has_state` says whether the command also
+    /// accepts a dump.
+    pub(in super::super) fn connect(
         &self,
         has_state: bool,
         gates: Option<&GateChoice>,
-    ) -> Result<&live::AskedServer, Failure> {
+    ) -> Result<&live::ConnectedServer, Failure> {
         if is_ci() && !self.is_named() {
             let dump = if has_state { ", or pass a dump with --state" } else { "" };
             return Err(Failure::Usage(format!("CI is set; choose the cluster with --context NAME{dump}")));
         }
-        self.live.get_or_ask(self.target(), gates)
+        self.live.get_or_connect(self.target(), gates)
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use clap::Args;
 
-use super::super::completed::completed;
+use super::super::completed::with_completions;
 use super::super::outcome::Failure;
 use super::super::{classes, policies};
 use super::{ProfileArg, ReleaseArgs, no_such_rule};
@@ -26,7 +26,7 @@ pub(in super::super) struct EngineArgs {
     ///
     /// The origins are upstream, documented, lint, policy, decoding and strict. `tollgate explain` lists all rules.
     #[arg(long, value_name = "RULES", env = "TOLLGATE_RULES", help_heading = "Rules")]
-    #[arg(value_parser = completed(parse_rule_list, rules_and_origins), hide_possible_values = true)]
+    #[arg(value_parser = with_completions(parse_rule_list, rules_and_origins), hide_possible_values = true)]
     #[arg(hide_short_help = true)]
     rules: Option<RuleSet>,
 
@@ -55,7 +55,8 @@ pub(in super::super) struct PolicyArgs {
     #[arg(id = "policy", help_heading = "Rules")]
     pub(in super::super) paths: Vec<PathBuf>,
 
-    /// The policies are read from a repository: nothing outside of this folder is.
+    /// If a configuration file names the policies: the top of its repository, outside of which policies can read
+    /// no files.
     #[arg(skip)]
     root: Option<PathBuf>,
 }
@@ -63,11 +64,11 @@ pub(in super::super) struct PolicyArgs {
 /// The rules that run if `--rules` is not given.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in super::super) enum DefaultRules {
-    /// All: a file says what its author meant.
+    /// All rules, for manifests as their authors wrote them.
     Offline,
-    /// All but `strict`: a webhook never sees what the API server dropped.
+    /// All but `strict`, because a webhook never sees the fields that the API server dropped.
     Webhook,
-    /// All but what a rule will do: a stored one has done it.
+    /// All but the impact of taint rules, because a stored rule has already taken effect.
     Stored,
 }
 
@@ -78,7 +79,7 @@ pub(in super::super) struct FileDefaults {
     pub(in super::super) feature_gates: Option<GateChoice>,
     pub(in super::super) policies: Vec<PathBuf>,
     pub(in super::super) classes: Vec<PathBuf>,
-    /// The policies of the file may read nothing outside of this folder.
+    /// Policies of the configuration file cannot read files outside of this folder.
     pub(in super::super) root: Option<PathBuf>,
 }
 
@@ -98,10 +99,10 @@ impl PolicyArgs {
 }
 
 impl EngineArgs {
-    /// These flags, with the values of a configuration file where no flag is given.
+    /// Returns these flags, with the values of a configuration file where no flag is given.
     pub(in super::super) fn with_defaults(&self, file: FileDefaults) -> EngineArgs {
         let mut all = self.clone();
-        all.release.fill_in(file.kubernetes, file.feature_gates);
+        all.release.set_defaults_of_file(file.kubernetes, file.feature_gates);
         if all.policies.paths.is_empty() {
             all.policies = PolicyArgs { paths: file.policies, root: file.root };
         }
@@ -111,17 +112,13 @@ impl EngineArgs {
         all
     }
 
-    /// True if `--classes` is given.
-    pub(in super::super) fn has_classes(&self) -> bool {
-        !self.classes.is_empty()
-    }
-
-    /// The engine for these flags, with the profiles that they select.
+    /// Builds the engine for these flags and the profiles that they select. `standard` are the rules that run
+    /// without `--rules`.
     pub(in super::super) fn engine(&self, standard: DefaultRules) -> Result<Engine, Failure> {
         self.engine_for(standard, self.release.profiles()?)
     }
 
-    /// The engine for these flags, but for the given profiles.
+    /// Builds the engine for these flags, but for the given profiles.
     pub(in super::super) fn engine_for(
         &self,
         standard: DefaultRules,
@@ -130,7 +127,7 @@ impl EngineArgs {
         Ok(self.engine_without_policies(standard, profiles)?.with_policies(self.policies.load()?))
     }
 
-    /// The engine of a server, without policies.
+    /// Builds the engine of `serve`, without policies, which it loads separately.
     #[cfg(feature = "serve")]
     pub(in super::super) fn serving_engine(&self) -> Result<Engine, Failure> {
         Ok(self
@@ -138,7 +135,7 @@ impl EngineArgs {
             .behind_server())
     }
 
-    /// The engine for these flags and profiles, without policies. `standard` are the rules if `--rules` is not given.
+    /// Builds the engine for these flags and profiles, without policies.
     fn engine_without_policies(
         &self,
         standard: DefaultRules,

@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use super::super::completed::{self, completed};
+use super::super::completed::{self, with_completions};
 use super::super::console::Console;
 use super::super::outcome::Failure;
 use super::super::state::Inventory;
@@ -18,7 +18,7 @@ pub(in super::super) struct ServerArgs {
     /// command uses one; otherwise all, with a warning for each field that an API server with the default feature gates
     /// drops.
     #[arg(long, value_name = "GATES", env = "TOLLGATE_FEATURE_GATES")]
-    #[arg(value_parser = completed(GateChoice::parse, completed::feature_gates), hide_possible_values = true)]
+    #[arg(value_parser = with_completions(GateChoice::parse, completed::feature_gate_values), hide_possible_values = true)]
     #[arg(help_heading = "Kubernetes")]
     feature_gates: Option<GateChoice>,
 
@@ -34,7 +34,7 @@ pub(in super::super) struct ReleaseArgs {
     /// `cluster` selects the release of the running API server, and `tollgate profiles` lists all names. Default: the
     /// release of the cluster or dump if the command uses one; otherwise kep-5055.
     #[arg(long, value_name = "PROFILE", env = "TOLLGATE_KUBERNETES", value_delimiter = ',')]
-    #[arg(value_parser = completed(parse_profile, completed::profiles), hide_possible_values = true)]
+    #[arg(value_parser = with_completions(parse_profile, completed::profile_names), hide_possible_values = true)]
     #[arg(help_heading = "Kubernetes")]
     kubernetes: Vec<ProfileArg>,
 
@@ -52,12 +52,12 @@ pub(in super::super) enum ProfileArg {
 }
 
 impl ServerArgs {
-    /// The gates of `--feature-gates`.
+    /// Returns the value of `--feature-gates`.
     pub(in super::super) fn gate_choice(&self) -> Option<&GateChoice> {
         self.feature_gates.as_ref()
     }
 
-    /// A profile with the gates of `--feature-gates`.
+    /// Returns a profile with the gates of `--feature-gates`.
     pub(super) fn with_gates(&self, profile: &'static Profile) -> Result<&'static Profile, Failure> {
         match &self.feature_gates {
             Some(choice) => profile.with_gates(choice).map_err(Failure::Usage),
@@ -65,15 +65,15 @@ impl ServerArgs {
         }
     }
 
-    /// The profiles of some arguments, without duplicates. Asks the API server if one of them is its release: once in a
-    /// run, and what it is and what had to be assumed is noted on stderr.
+    /// Returns the profiles of these arguments, without duplicates. For `cluster`, asks the API server once in a
+    /// run, and prints its release and what had to be assumed.
     pub(in super::super) fn profiles(&self, asked: &[ProfileArg]) -> Result<Vec<&'static Profile>, Failure> {
-        self.resolve(asked, |server| server.context.profile(server.gate_choice()))
+        self.resolve_profiles(asked, |server| server.context.profile(server.gate_choice()))
     }
 
-    /// The profiles of some arguments, without duplicates; `cluster` gives that of the API server, which wins over a
-    /// named one of the same release.
-    fn resolve(
+    /// Resolves arguments to profiles, without duplicates. `cluster` returns the profile of the API server, which
+    /// replaces a named one of the same release.
+    fn resolve_profiles(
         &self,
         asked: &[ProfileArg],
         cluster: impl Fn(&ServerArgs) -> Result<&'static Profile, Failure>,
@@ -95,9 +95,13 @@ impl ServerArgs {
 }
 
 impl ReleaseArgs {
-    /// Takes over the profiles and gates of a configuration file that no flag selects.
-    pub(super) fn fill_in(&mut self, kubernetes: Vec<ProfileArg>, feature_gates: Option<GateChoice>) {
-        if self.takes_profiles_from_file() {
+    /// Sets the profiles and gates of a configuration file where no flag sets them.
+    pub(super) fn set_defaults_of_file(
+        &mut self,
+        kubernetes: Vec<ProfileArg>,
+        feature_gates: Option<GateChoice>,
+    ) {
+        if self.has_no_profile_flags() {
             self.kubernetes = kubernetes;
         }
         if self.server.feature_gates.is_none() {
@@ -106,19 +110,19 @@ impl ReleaseArgs {
     }
 
     /// True if neither `--kubernetes` nor `--context` is given.
-    pub(in super::super) fn takes_profiles_from_file(&self) -> bool {
+    pub(in super::super) fn has_no_profile_flags(&self) -> bool {
         self.kubernetes.is_empty() && !self.server.context.is_named()
     }
 
     /// True if `--kubernetes` names only releases or drafts, and not the running API server.
     #[cfg(feature = "serve")]
     pub(in super::super) fn has_explicit_profiles(&self) -> bool {
-        !self.kubernetes.is_empty() && !self.asks_cluster()
+        !self.kubernetes.is_empty() && !self.uses_cluster_release()
     }
 
     /// True if `--kubernetes` names `cluster`, or is not given and `--context` is.
     #[cfg(feature = "cluster")]
-    pub(in super::super) fn asks_cluster(&self) -> bool {
+    pub(in super::super) fn uses_cluster_release(&self) -> bool {
         self.profile_args().iter().any(|profile| matches!(profile, ProfileArg::Cluster))
     }
 
@@ -132,48 +136,39 @@ impl ReleaseArgs {
         }
     }
 
-    /// The gates of `--feature-gates`.
-    pub(in super::super) fn gate_choice(&self) -> Option<&GateChoice> {
-        self.server.gate_choice()
-    }
-
-    /// Returns `kubectl` with the flags that make it use the same cluster.
-    pub(in super::super) fn kubectl(&self) -> String {
-        self.server.context.kubectl()
-    }
-
     /// Returns the selected profiles, without duplicates. If one of them is `cluster`, asks the API server for its
     /// release.
     pub(in super::super) fn profiles(&self) -> Result<Vec<&'static Profile>, Failure> {
         self.server.profiles(self.profile_args())
     }
 
-    /// The profiles to start a server with. Instead of that of a cluster, which is followed later, the default one is
-    /// used.
+    /// Returns the profiles to start `serve` with. Instead of `cluster`, whose release is read later, the default
+    /// profile is used.
     #[cfg(feature = "serve")]
     pub(super) fn profiles_at_start(&self) -> Result<Vec<&'static Profile>, Failure> {
-        self.server.resolve(self.profile_args(), |server| server.with_gates(profile::DEFAULT))
+        self.server.resolve_profiles(self.profile_args(), |server| server.with_gates(profile::DEFAULT))
     }
 
-    /// The API server that a command without `--state` reads.
+    /// Connects to the API server that a command without `--state` reads.
     #[cfg(feature = "cluster")]
-    pub(in super::super) fn live_server(&self) -> Result<&super::super::live::AskedServer, Failure> {
-        self.server.context.server(true, self.gate_choice())
+    pub(in super::super) fn live_server(&self) -> Result<&super::super::live::ConnectedServer, Failure> {
+        self.server.context.connect(true, self.server.gate_choice())
     }
 
-    /// The profiles for a command that reads a cluster: the cluster's own unless `--kubernetes` names others. A named
-    /// release that is the cluster's own has the cluster's feature gates and versions.
+    /// Returns the profiles for a command that reads a cluster: that of the cluster, unless `--kubernetes` names
+    /// others. If it names the release of the cluster, the feature gates and versions of the cluster are used.
     #[cfg(feature = "cluster")]
     pub(in super::super) fn live_profiles(&self) -> Result<Vec<&'static Profile>, Failure> {
         let asked = self.live_server()?;
         if self.kubernetes.is_empty() {
             return Ok(vec![asked.profile]);
         }
-        Ok(prefer_own(self.profiles()?, asked.profile, asked.fit))
+        Ok(replace_same_release(self.profiles()?, asked.profile, asked.fit))
     }
 
-    /// The profiles for a dump of a cluster: the release that the dump names, with the feature gates and versions that it
-    /// records, unless a flag says otherwise. A named release that is the dump's own has them as well.
+    /// Returns the profiles for a dump: the release that the dump names, with the feature gates and versions that
+    /// it records, unless a flag says otherwise. If `--kubernetes` names the release of the dump, they are used
+    /// as well.
     pub(in super::super) fn dump_profiles(
         &self,
         dump: &Inventory,
@@ -185,11 +180,14 @@ impl ReleaseArgs {
             .and_then(|release| Profile::of_server(release).map(|(profile, fit)| (release, profile, fit)));
         let Some((release, profile, fit)) = known else { return self.profiles() };
         let profile = match server {
-            Some(server) => profile.on_server(&server.live, self.gate_choice()).map_err(Failure::Usage)?,
+            Some(server) => {
+                profile.on_server(&server.live, self.server.gate_choice()).map_err(Failure::Usage)?
+            }
             None => self.server.with_gates(profile)?,
         };
-        let is_chosen = self.takes_profiles_from_file();
-        let profiles = if is_chosen { vec![profile] } else { prefer_own(self.profiles()?, profile, fit) };
+        let is_chosen = self.has_no_profile_flags();
+        let profiles =
+            if is_chosen { vec![profile] } else { replace_same_release(self.profiles()?, profile, fit) };
         let name = profile.name;
         let from = match fit {
             ProfileMatch::Exact if is_chosen => format!("checking against {name}, the release of the dump"),
@@ -198,7 +196,7 @@ impl ReleaseArgs {
                 "checking against {name}, the supported release closest to that of the dump ({release})"
             ),
         };
-        let gates = match (self.gate_choice(), server.map(|server| &server.live.gates)) {
+        let gates = match (self.server.gate_choice(), server.map(|server| &server.live.gates)) {
             (None, Some(Ok(_))) => {
                 format!("; feature gates recorded in the dump: {}", profile.describe_gates())
             }
@@ -215,8 +213,9 @@ impl ReleaseArgs {
     }
 }
 
-/// The profiles, with `own` in place of the named one for its release. One that is named with another patch stays.
-fn prefer_own(
+/// Replaces the profile of the same release by `own`, which has the feature gates of the cluster. A profile that
+/// was named with another patch release stays.
+fn replace_same_release(
     profiles: Vec<&'static Profile>,
     own: &'static Profile,
     fit: ProfileMatch,

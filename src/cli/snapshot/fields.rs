@@ -17,30 +17,30 @@ use crate::cluster::{
 use tollgate_document::doc::{Builder, Doc, Span, Value, ValueKind};
 
 /// Which parts of a value a snapshot keeps.
-enum Keep {
+enum KeptParts {
     All,
     /// These members of an object.
-    Fields(&'static [(&'static str, Keep)]),
-    /// All members of an object, but of these only so much.
-    AllBut(&'static [(&'static str, Keep)]),
-    /// Every item of a list, of each only so much.
-    Items(&'static Keep),
-    /// The conditions of these types, without their messages unless these were asked for.
+    Fields(&'static [(&'static str, KeptParts)]),
+    /// All members of an object, with only the given parts of these.
+    AllBut(&'static [(&'static str, KeptParts)]),
+    /// Every item of a list, with only these parts of each.
+    Items(&'static KeptParts),
+    /// The conditions of these types; their messages only if messages are kept.
     Conditions(&'static [&'static str]),
     /// The name of a volume and of its source, such as `persistentVolumeClaim`. Of what is in the source, only the medium of
     /// an emptyDir: data in memory does not keep a pod from being evicted.
     Volume,
-    /// Opaque parameters, only as far as their type unless they were asked for.
+    /// Opaque parameters: all of them with `--with-parameters`, else only their apiVersion and kind.
     Parameters,
-    /// The annotations that were asked for.
+    /// The annotations that Tollgate reads, and those of `--keep-annotation`.
     Annotations,
-    /// A message, if messages were asked for.
+    /// A message, if messages are kept.
     Message,
 }
 
-use Keep::{All, AllBut, Annotations, Conditions, Fields, Items, Message, Parameters, Volume};
+use KeptParts::{All, AllBut, Annotations, Conditions, Fields, Items, Message, Parameters, Volume};
 
-const METADATA: Keep = Fields(&[
+const METADATA: KeptParts = Fields(&[
     ("name", All),
     ("generateName", All),
     ("namespace", All),
@@ -55,7 +55,7 @@ const METADATA: Keep = Fields(&[
     ("finalizers", All),
 ]);
 
-const STATUS: Keep = Fields(&[
+const CLAIM_STATUS: KeptParts = Fields(&[
     (
         "allocation",
         Fields(&[
@@ -72,7 +72,7 @@ const STATUS: Keep = Fields(&[
 
 /// Fields of the status of an allocated device, which its driver writes: its conditions, which can be binding
 /// conditions.
-const DEVICE_STATUS: Keep = Fields(&[
+const DEVICE_STATUS: KeptParts = Fields(&[
     ("driver", All),
     ("pool", All),
     ("device", All),
@@ -81,20 +81,20 @@ const DEVICE_STATUS: Keep = Fields(&[
 ]);
 
 /// Fields of the metadata in a template. Rules check all of it, so only annotations are left out.
-const TEMPLATE_METADATA: Keep = AllBut(&[("annotations", Annotations)]);
-const CONFIG: Keep = Items(&AllBut(&[("opaque", AllBut(&[("parameters", Parameters)]))]));
-const CLAIM_SPEC: Keep = AllBut(&[("devices", AllBut(&[("config", CONFIG)]))]);
-const CLASSIC_SPEC: Keep = AllBut(&[("parameters", Parameters)]);
+const TEMPLATE_METADATA: KeptParts = AllBut(&[("annotations", Annotations)]);
+const DEVICE_CONFIG: KeptParts = Items(&AllBut(&[("opaque", AllBut(&[("parameters", Parameters)]))]));
+const CLAIM_SPEC: KeptParts = AllBut(&[("devices", AllBut(&[("config", DEVICE_CONFIG)]))]);
+const CLASSIC_SPEC: KeptParts = AllBut(&[("parameters", Parameters)]);
 
-/// Kinds without parameters and status, such as slices.
-const DEVICE_OBJECT: Keep = Fields(&[("metadata", METADATA), ("spec", All)]);
-/// The eviction controller counts devices and pods in the message of its condition.
-const RULE: Keep = Fields(&[
+/// Parts of objects without parameters and status, such as slices.
+const DEVICE_OBJECT: KeptParts = Fields(&[("metadata", METADATA), ("spec", All)]);
+/// Parts of a DeviceTaintRule. The message of its condition contains the counts of the eviction controller.
+const RULE: KeptParts = Fields(&[
     ("metadata", METADATA),
     ("spec", All),
     ("status", Fields(&[("conditions", Items(&RULE_CONDITION))])),
 ]);
-const RULE_CONDITION: Keep = Fields(&[
+const RULE_CONDITION: KeptParts = Fields(&[
     ("type", All),
     ("status", All),
     ("observedGeneration", All),
@@ -102,24 +102,26 @@ const RULE_CONDITION: Keep = Fields(&[
     ("reason", All),
     ("message", Message),
 ]);
-const CLAIM: Keep = Fields(&[("metadata", METADATA), ("spec", CLAIM_SPEC), ("status", STATUS)]);
-const TEMPLATE: Keep = Fields(&[
+const CLAIM: KeptParts = Fields(&[("metadata", METADATA), ("spec", CLAIM_SPEC), ("status", CLAIM_STATUS)]);
+const TEMPLATE: KeptParts = Fields(&[
     ("metadata", METADATA),
     ("spec", AllBut(&[("metadata", TEMPLATE_METADATA), ("spec", CLAIM_SPEC)])),
 ]);
-const CLASS: Keep = Fields(&[("metadata", METADATA), ("spec", AllBut(&[("config", CONFIG)]))]);
+const CLASS: KeptParts = Fields(&[("metadata", METADATA), ("spec", AllBut(&[("config", DEVICE_CONFIG)]))]);
 
-const CLASSIC_CLAIM: Keep = Fields(&[("metadata", METADATA), ("spec", CLASSIC_SPEC), ("status", STATUS)]);
+const CLASSIC_CLAIM: KeptParts =
+    Fields(&[("metadata", METADATA), ("spec", CLASSIC_SPEC), ("status", CLAIM_STATUS)]);
 /// Fields of a ResourceClass, which has no spec.
-const CLASSIC_CLASS: Keep =
+const CLASSIC_CLASS: KeptParts =
     Fields(&[("metadata", METADATA), ("driverName", All), ("parameters", Parameters)]);
-/// A template in a pod has the fields of its spec in a spec, or in the place of one.
-const CLASSIC_TEMPLATE: Keep =
+/// Parts of a claim template in a pod of classic DRA, which has the fields of its spec in `spec` or in place of
+/// it.
+const CLASSIC_TEMPLATE: KeptParts =
     AllBut(&[("metadata", TEMPLATE_METADATA), ("spec", CLASSIC_SPEC), ("parameters", Parameters)]);
 
-const POD_CLAIMS: Keep = Items(&AllBut(&[("template", CLASSIC_TEMPLATE)]));
+const POD_CLAIMS: KeptParts = Items(&AllBut(&[("template", CLASSIC_TEMPLATE)]));
 
-const BUDGET: Keep = Fields(&[
+const BUDGET: KeptParts = Fields(&[
     ("metadata", METADATA),
     (
         "spec",
@@ -143,9 +145,9 @@ const BUDGET: Keep = Fields(&[
     ),
 ]);
 
-const NAMESPACE: Keep = Fields(&[("metadata", METADATA)]);
+const NAMESPACE: KeptParts = Fields(&[("metadata", METADATA)]);
 
-const FOUNDATIONDB_CLUSTER: Keep = Fields(&[
+const FOUNDATIONDB_CLUSTER: KeptParts = Fields(&[
     ("metadata", METADATA),
     (
         "spec",
@@ -166,16 +168,16 @@ const DRAIN_ANNOTATIONS: [&str; 3] = [
 /// The flags that add optional fields to a snapshot.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::cli) struct Projection<'a> {
-    /// Opaque parameters are kept.
+    /// True if opaque parameters are kept.
     pub(in crate::cli) with_parameters: bool,
-    /// Annotations that are kept.
+    /// Names of annotations to keep, besides those that Tollgate reads.
     pub(in crate::cli) annotations: &'a [String],
-    /// The messages in the conditions of DeviceTaintRules and pods are kept.
+    /// True if the messages in conditions of DeviceTaintRules and pods are kept.
     pub(in crate::cli) with_messages: bool,
 }
 
-/// The object without the fields that a snapshot leaves out.
-pub(in crate::cli) fn project<'d>(
+/// Returns the object without the fields that a snapshot leaves out.
+pub(in crate::cli) fn keep_needed_fields<'d>(
     kind: &ListedKind,
     object: Value<'d>,
     projection: Projection<'_>,
@@ -207,7 +209,7 @@ pub(in crate::cli) fn project<'d>(
 }
 
 /// Copies the parts of a value that `keep` names. Recursion is limited by the depth of `keep`, which is fixed.
-fn copy_kept(out: &mut Builder<'_>, value: Value<'_>, keep: &Keep, projection: Projection<'_>) {
+fn copy_kept(out: &mut Builder<'_>, value: Value<'_>, keep: &KeptParts, projection: Projection<'_>) {
     match (keep, value.kind()) {
         (Fields(fields), ValueKind::Object) => {
             copy_members(out, value, &|key| field_keep(fields, key), projection);
@@ -255,15 +257,15 @@ fn copy_kept(out: &mut Builder<'_>, value: Value<'_>, keep: &Keep, projection: P
 }
 
 /// Returns which parts of the field with that name are kept; `None` if it is not listed.
-fn field_keep<'k>(fields: &'k [(&'static str, Keep)], key: &str) -> Option<&'k Keep> {
+fn field_keep<'k>(fields: &'k [(&'static str, KeptParts)], key: &str) -> Option<&'k KeptParts> {
     fields.iter().find(|(name, _)| *name == key).map(|(_, keep)| keep)
 }
 
 /// Fields of opaque parameters that are kept: their type, but not their contents.
-const TYPE_ONLY: Keep = Fields(&[("apiVersion", All), ("kind", All)]);
+const TYPE_ONLY: KeptParts = Fields(&[("apiVersion", All), ("kind", All)]);
 
 /// Fields of a condition that are kept.
-const CONDITION: Keep = Fields(&[
+const CONDITION: KeptParts = Fields(&[
     ("type", All),
     ("status", All),
     ("reason", All),
@@ -275,7 +277,7 @@ const CONDITION: Keep = Fields(&[
 fn copy_members<'k>(
     out: &mut Builder<'_>,
     value: Value<'_>,
-    keep: &dyn Fn(&str) -> Option<&'k Keep>,
+    keep: &dyn Fn(&str) -> Option<&'k KeptParts>,
     projection: Projection<'_>,
 ) {
     out.open(ValueKind::Object, value.span());
@@ -291,7 +293,7 @@ fn copy_members<'k>(
 
 #[cfg(test)]
 mod tests {
-    use super::{Projection, project};
+    use super::{Projection, keep_needed_fields};
     use crate::cluster::{
         BUDGETS, CLAIMS, CLASSES, CLASSIC_CLAIMS, CLASSIC_CLASSES, ListedKind, PODS, RULES, SLICES, TEMPLATES,
     };
@@ -300,7 +302,7 @@ mod tests {
     fn kept(kind: &ListedKind, object: &str, with_parameters: bool) -> String {
         let annotations = ["example.com/ticket".to_owned()];
         let projection = Projection { with_parameters, annotations: &annotations, with_messages: false };
-        project(kind, doc::parse(object).expect("JSON").root(), projection).root().to_json()
+        keep_needed_fields(kind, doc::parse(object).expect("JSON").root(), projection).root().to_json()
     }
 
     #[test]
@@ -347,7 +349,7 @@ mod tests {
         );
         let projection = Projection { with_parameters: false, annotations: &[], with_messages: true };
         let parsed = doc::parse(&rule).expect("JSON");
-        assert_eq!(project(&RULES, parsed.root(), projection).root().to_json(), rule);
+        assert_eq!(keep_needed_fields(&RULES, parsed.root(), projection).root().to_json(), rule);
         let message = r#""message":"3 published devices selected.","#;
         assert_eq!(kept(&RULES, &rule, false), rule.replace(message, ""), "a snapshot has no messages");
         let budget = r#"{"metadata":{"generation":1,"name":"b"},"spec":{"minAvailable":1,"unhealthyPodEvictionPolicy":"AlwaysAllow"},"status":{"currentHealthy":2,"desiredHealthy":1,"disruptedPods":{"p":"2026-01-01T00:00:00Z"},"disruptionsAllowed":1,"expectedPods":2,"observedGeneration":1}}"#;

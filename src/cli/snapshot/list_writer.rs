@@ -5,14 +5,14 @@
 
 use std::fmt::Write as _;
 
-use super::fields::{Projection, project};
+use super::fields::{Projection, keep_needed_fields};
 use crate::cli::mutate::print;
 use crate::cluster::ListedKind;
 use tollgate_document::doc::Value;
 use tollgate_formats::{gofmt, sanitize};
 
-/// Objects per document: a reader has one document in memory at a time.
-const PER_DOCUMENT: usize = 100;
+/// Number of objects per document. Readers keep one document in memory at a time.
+const OBJECTS_PER_DOCUMENT: usize = 100;
 
 /// The format of a snapshot.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
@@ -27,7 +27,7 @@ pub(super) enum Format {
 pub(super) struct ListWriter<'k> {
     kind: &'k ListedKind,
     format: Format,
-    /// Objects so far.
+    /// Number of objects written so far.
     pub(super) count: usize,
     api_version: String,
 }
@@ -45,14 +45,14 @@ impl<'k> ListWriter<'k> {
         object: Value<'_>,
         projection: Projection<'_>,
     ) {
-        let is_first = self.count.is_multiple_of(PER_DOCUMENT);
+        let is_first = self.count.is_multiple_of(OBJECTS_PER_DOCUMENT);
         if is_first {
-            self.end(out);
+            self.end_list(out);
             api_version.clone_into(&mut self.api_version);
-            self.begin(out, "");
+            self.begin_list(out, "");
         }
         self.count += 1;
-        let kept = project(self.kind, object, projection);
+        let kept = keep_needed_fields(self.kind, object, projection);
         match self.format {
             // An item of a list: two columns to the right, with a dash in front of the first line.
             Format::Yaml => {
@@ -70,8 +70,8 @@ impl<'k> ListWriter<'k> {
         }
     }
 
-    /// Writes the type of a list and its metadata, without the end of the document.
-    fn begin(&self, out: &mut String, metadata: &str) {
+    /// Writes the type and the metadata of a list, without its items. `metadata` is the `continue` token.
+    fn begin_list(&self, out: &mut String, metadata: &str) {
         let (api_version, kind) = (&self.api_version, self.kind.kind);
         match self.format {
             Format::Yaml => {
@@ -90,18 +90,19 @@ impl<'k> ListWriter<'k> {
     }
 
     /// Writes the end of the list that contains the objects so far. YAML needs none.
-    fn end(&self, out: &mut String) {
+    fn end_list(&self, out: &mut String) {
         if self.format == Format::Json && self.count > 0 {
             out.push_str("\n]}\n");
         }
     }
 
-    /// Ends the lists of a kind. If there were no objects, writes an empty list, which says that there are none.
+    /// Ends the last list of the kind. If there were no objects, writes an empty list in the apiVersion `listed`,
+    /// which says that the cluster has none.
     pub(super) fn finish(&mut self, out: &mut String, listed: Option<&str>) {
-        self.end(out);
+        self.end_list(out);
         if let Some(api_version) = listed.filter(|_| self.count == 0) {
             api_version.clone_into(&mut self.api_version);
-            self.begin(out, "");
+            self.begin_list(out, "");
             out.push_str(match self.format {
                 Format::Yaml => "items: []\n",
                 Format::Json => ",\"items\":[]}\n",
@@ -116,7 +117,7 @@ impl<'k> ListWriter<'k> {
             let version = self.kind.versions.first().copied().unwrap_or_default();
             self.api_version = self.kind.api_version(version);
         }
-        self.begin(out, "incomplete");
+        self.begin_list(out, "incomplete");
         match self.format {
             Format::Yaml => _ = writeln!(out, "items: []\n# {}", sanitize::line(why)),
             Format::Json => {

@@ -12,7 +12,8 @@ use tollgate_document::source::list;
 use tollgate_engine::impact::SnapshotKind;
 use tollgate_forecast::ObjectKind;
 
-/// Without objects of these kinds nothing is evicted.
+/// A dump without objects of one of these kinds is reported as incomplete, because without them nothing would be
+/// evicted.
 const REQUIRED_KINDS: [(SnapshotKind, &str); 3] = [
     (SnapshotKind::Slice, "ResourceSlices"),
     (SnapshotKind::Claim, "ResourceClaims"),
@@ -24,16 +25,16 @@ const REQUIRED_KINDS: [(SnapshotKind, &str); 3] = [
 pub(in crate::cli) struct DumpOmissions {
     /// Files and lists that are certainly incomplete.
     pub(in crate::cli) parts: Vec<String>,
-    /// Kinds without objects. The cluster may have none either, which `--assume-complete` says.
+    /// Message about kinds without objects. The cluster may have none either; `--assume-complete` says so.
     pub(in crate::cli) kinds: Option<String>,
 }
 
 /// Texts that a command appends to messages about kinds that a dump lacks.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::cli) struct OmissionTexts<'a> {
-    /// In a note: what follows from it.
+    /// End of a note: the consequence.
     pub(in crate::cli) note: &'a str,
-    /// In an error: what to do.
+    /// End of an error: what to do.
     pub(in crate::cli) hint: &'a str,
 }
 
@@ -43,9 +44,9 @@ impl DumpOmissions {
         self.parts.into_iter().chain(self.kinds).collect()
     }
 
-    /// Prints what is missing and returns it as messages. Parts that are cut off are errors. A kind without objects is a
-    /// note, because the cluster may have none, unless `limited` says that a limit is to be checked: one that was not
-    /// checked must not pass.
+    /// Prints what is missing, and returns the messages. Truncated parts are errors. A kind without objects is a
+    /// note, because the cluster may have none; but an error if `limited`, because `--max` must not pass
+    /// unchecked.
     pub(in crate::cli) fn report(
         self,
         limited: bool,
@@ -81,11 +82,11 @@ impl DumpOmissions {
 pub(in crate::cli) struct Inventory {
     kinds: Vec<SnapshotKind>,
     has_objects: bool,
-    /// The kinds that forecasts read.
-    object_kinds: Vec<ObjectKind>,
-    /// Those of them that have a list of their own, which can be empty.
+    /// Kinds with objects in the dump, of those that forecasts read.
+    pub(in crate::cli) object_kinds: Vec<ObjectKind>,
+    /// Kinds with a typed list in the dump, which can be empty.
     listed_kinds: Vec<ObjectKind>,
-    /// Lists of a state that is read whole that were cut off, as messages; a plain `List` has no kind.
+    /// Messages about truncated lists, each with its kind; a plain `List` has no kind.
     cut_lists: Vec<(Option<ObjectKind>, String)>,
     omissions: Vec<String>,
     /// Releases in the headers of its files.
@@ -97,14 +98,15 @@ pub(in crate::cli) struct Inventory {
     servers: Vec<RecordedServer>,
 }
 
-/// Says that a dump contains nothing of these kinds, such as `Nodes`; `None` if there are none.
+/// Returns the message that a dump contains nothing of these kinds, such as `Nodes`; `None` if there are no
+/// kinds.
 pub(in crate::cli) fn no_objects_message(kinds: &[String]) -> Option<String> {
     let kinds: Vec<&str> = kinds.iter().map(String::as_str).collect();
     (!kinds.is_empty()).then(|| format!("the dump contains no {}", any_of(&kinds)))
 }
 
 impl Inventory {
-    /// Adds one document of a dump.
+    /// Records the kinds in one document of a dump, and truncated lists that impact reads.
     pub(in crate::cli) fn add(&mut self, file: &str, root: Value<'_>) {
         for partial in list::lists(root) {
             let (version, kind) =
@@ -113,7 +115,7 @@ impl Inventory {
                 self.add_kind(kind);
             }
         }
-        for omission in incomplete_lists(file, root, is_needed) {
+        for omission in incomplete_lists(file, root, is_read_by_impact) {
             if !self.omissions.contains(&omission) {
                 self.omissions.push(omission);
             }
@@ -130,8 +132,8 @@ impl Inventory {
         }
     }
 
-    /// Adds the lists of one document of a dump that is read whole. A typed list says that its kind was dumped, even if it
-    /// is empty.
+    /// Records the lists in one document of a dump whose objects are all read. A typed list says that its kind
+    /// was dumped, even if it is empty.
     pub(in crate::cli) fn add_lists_of_objects(&mut self, file: &str, root: Value<'_>) {
         for partial in list::lists(root) {
             let (version, kind) =
@@ -142,7 +144,7 @@ impl Inventory {
                 self.listed_kinds.push(kind);
             }
         }
-        for cut in list::lists(root).into_iter().filter(|list| is_cut_off(*list)) {
+        for cut in list::lists(root).into_iter().filter(|list| is_truncated(*list)) {
             let (version, name) = (cut.get("apiVersion").str(), cut.get("kind").str());
             let kind = name.strip_suffix("List").and_then(|kind| ObjectKind::of(version, kind));
             // A plain `List` may contain anything.
@@ -159,19 +161,9 @@ impl Inventory {
         }
     }
 
-    /// True if the dump has objects of a kind, or a list of them if the dump was read whole.
-    pub(in crate::cli) fn names_object_kind(&self, kind: ObjectKind) -> bool {
-        self.object_kinds.contains(&kind)
-    }
-
-    /// The kinds that have a list of their own in a dump that is read whole.
+    /// Returns the kinds that have a typed list in the dump.
     pub(in crate::cli) fn listed_kinds(&self) -> &[ObjectKind] {
         &self.listed_kinds
-    }
-
-    /// True if a dump that is read whole has nothing that a forecast reads.
-    pub(in crate::cli) fn names_no_object_kind(&self) -> bool {
-        self.object_kinds.is_empty()
     }
 
     /// Returns a message that names those of the wanted kinds that the dump does not contain; `None` if it contains
@@ -182,7 +174,7 @@ impl Inventory {
         no_objects_message(&missing)
     }
 
-    /// Files that are empty, and lists of these kinds that were cut off, in a dump that is read whole, as messages.
+    /// Returns messages about empty files and about truncated lists of these kinds.
     pub(in crate::cli) fn incomplete_parts_with(&self, kinds: &[ObjectKind]) -> Vec<String> {
         let cut = self.cut_lists.iter().filter(|(kind, _)| kind.is_none_or(|kind| kinds.contains(&kind)));
         let mut parts = self.omissions.clone();
@@ -194,12 +186,13 @@ impl Inventory {
         parts
     }
 
-    /// Files that are empty, and lists that were cut off, in a dump that is read whole, as messages.
+    /// Returns messages about empty files and truncated lists.
     pub(in crate::cli) fn incomplete_parts(&self) -> Vec<String> {
         self.incomplete_parts_with(&ObjectKind::ALL)
     }
 
-    /// Reads what `tollgate snapshot` begins a dump with: the release of the cluster in a comment, and its API server.
+    /// Reads the header of a dump of `tollgate snapshot`: release, cluster and time in comments, and the record
+    /// of the API server.
     pub(in crate::cli) fn add_header(&mut self, text: &str) {
         self.servers.extend(RecordedServer::find(text).filter(|server| !self.servers.contains(server)));
         for line in text.lines().take_while(|line| line.starts_with('#')) {
@@ -214,19 +207,19 @@ impl Inventory {
         }
     }
 
-    /// The context and address of the cluster, if the dump says one.
+    /// Returns context and address of the cluster that the dump names; `None` if it names none or several.
     pub(in crate::cli) fn cluster(&self) -> Option<&str> {
-        only(&self.clusters)
+        single(&self.clusters)
     }
 
-    /// When the cluster was read, if the dump says so. Of several times it is the first, since the state is no newer.
+    /// Returns when the cluster was read, if the dump says so; of several times the earliest.
     pub(in crate::cli) fn time(&self) -> Option<&str> {
         self.times.iter().min().map(String::as_str)
     }
 
-    /// The release of the cluster, `1.37`, if the dump says one.
+    /// Returns the release of the cluster, such as `1.37`; `None` if the dump names none or several.
     pub(in crate::cli) fn release(&self) -> Option<&str> {
-        only(&self.releases)
+        single(&self.releases)
     }
 
     /// Sets the release that the user gives. Fails with the release that the dump records, if that is another one.
@@ -243,7 +236,7 @@ impl Inventory {
         }
     }
 
-    /// The API server of the cluster, if the dump records one.
+    /// Returns the API server that the dump records; `None` if it records none or several.
     pub(in crate::cli) fn server(&self) -> Option<&RecordedServer> {
         match self.servers.as_slice() {
             [only] => Some(only),
@@ -256,7 +249,8 @@ impl Inventory {
         self.omissions.push(format!("{file} is empty"));
     }
 
-    /// True if there are objects of use, or empty lists of all that is required. Classes alone are of no use.
+    /// True if the dump has objects that impact reads, or empty lists of all required kinds. Classes alone do not
+    /// count.
     pub(in crate::cli) fn is_useful(&self) -> bool {
         self.has_objects || REQUIRED_KINDS.iter().all(|(kind, _)| self.kinds.contains(kind))
     }
@@ -267,8 +261,8 @@ impl Inventory {
         }
     }
 
-    /// Returns messages about missing kinds. With `assume_complete`, a kind without objects does not count as
-    /// missing.
+    /// Returns what the dump lacks for an impact. With `assume_complete`, a kind without objects does not count
+    /// as missing.
     pub(in crate::cli) fn omissions(self, assume_complete: bool) -> DumpOmissions {
         let missing: Vec<&str> = REQUIRED_KINDS
             .into_iter()
@@ -280,7 +274,7 @@ impl Inventory {
     }
 }
 
-fn only(values: &[String]) -> Option<&str> {
+fn single(values: &[String]) -> Option<&str> {
     match values {
         [only] => Some(only),
         _ => None,
@@ -296,7 +290,7 @@ pub(in crate::cli) fn any_of(names: &[&str]) -> String {
 }
 
 /// True for a list that may contain what impact reads, by its apiVersion and kind. A plain `List` may contain anything.
-fn is_needed(version: &str, kind: &str) -> bool {
+fn is_read_by_impact(version: &str, kind: &str) -> bool {
     // Impact does not depend on namespaces, and rarely on classes.
     let is_read = |kind| {
         SnapshotKind::of(version, kind)
@@ -305,20 +299,20 @@ fn is_needed(version: &str, kind: &str) -> bool {
     kind == "List" || kind.strip_suffix("List").is_none_or(is_read)
 }
 
-/// A message for each list of a document that is needed and was cut off.
+/// Returns a message for each truncated list of a document, of the types for which `is_needed` is true.
 pub(in crate::cli) fn incomplete_lists(
     file: &str,
     root: Value<'_>,
     is_needed: fn(&str, &str) -> bool,
 ) -> impl Iterator<Item = String> {
     let is_needed = move |list: &Value<'_>| {
-        is_needed(list.get("apiVersion").str(), list.get("kind").str()) && is_cut_off(*list)
+        is_needed(list.get("apiVersion").str(), list.get("kind").str()) && is_truncated(*list)
     };
     list::lists(root).into_iter().filter(is_needed).map(move |list| incomplete_message(file, list))
 }
 
-/// True for a list of which the API server has more.
-fn is_cut_off(list: Value<'_>) -> bool {
+/// True if a list is truncated: the API server has more items.
+fn is_truncated(list: Value<'_>) -> bool {
     let metadata = list.get("metadata");
     let remaining = metadata.get("remainingItemCount").int();
     !metadata.get("continue").str().is_empty() || remaining.is_some_and(|count| count != 0)

@@ -8,7 +8,7 @@
 
 #[cfg(feature = "ui")]
 use super::OwnedObjects;
-use super::{Inventory, KUBECTL_FOR_FORECASTS};
+use super::{Inventory, KUBECTL_FORECAST_DUMP};
 use crate::cli::outcome::Failure;
 use tollgate_api::conform::{Schema, conform};
 use tollgate_api::fields;
@@ -23,17 +23,17 @@ use tollgate_engine::impact::{UnreadableObject, unreadable};
 use tollgate_forecast::{ObjectKind, State};
 
 /// Owns the objects of a cluster, from which [`StateObjects::state`] borrows.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(in crate::cli) struct StateObjects<'t> {
     /// The documents of a dump.
     documents: Vec<Document<'t>>,
     /// Copies of the objects of a running cluster.
     copies: Vec<CopiedObject>,
-    /// What the dump contains, and which API server it records.
+    /// The kinds and the API server that the dump records.
     pub(in crate::cli) inventory: Inventory,
 }
 
-/// An object of a page, which is gone when the next page is read.
+/// A copy of an object, because its page is gone when the next page is read.
 #[derive(Debug)]
 pub(super) struct CopiedObject {
     pub(super) api_version: String,
@@ -44,15 +44,14 @@ pub(super) struct CopiedObject {
 impl<'t> StateObjects<'t> {
     /// Parses the texts of `--state`, each with its name, and checks every object that a forecast reads.
     pub(in crate::cli) fn parse(texts: &'t [(String, String)]) -> Result<StateObjects<'t>, Failure> {
-        let mut parsed =
-            StateObjects { documents: Vec::new(), copies: Vec::new(), inventory: Inventory::default() };
+        let mut parsed = StateObjects::default();
         for (file, text) in texts {
             parsed.add_text(file, text)?;
         }
-        if parsed.inventory.names_no_object_kind() {
+        if parsed.inventory.object_kinds.is_empty() {
             let names: Vec<&str> = texts.iter().map(|(name, _)| name.as_str()).collect();
             let message = format!(
-                "{}: contains no cluster objects; create a dump with `tollgate snapshot` or `{KUBECTL_FOR_FORECASTS}`",
+                "{}: contains no cluster objects; create a dump with `tollgate snapshot` or `{KUBECTL_FORECAST_DUMP}`",
                 names.join(", ")
             );
             return Err(Failure::Input(message));
@@ -104,11 +103,6 @@ impl<'t> StateObjects<'t> {
 
 #[cfg(feature = "cluster")]
 impl StateObjects<'static> {
-    /// The objects of a running cluster, which are added one by one.
-    pub(in crate::cli) fn of_cluster() -> StateObjects<'static> {
-        StateObjects { documents: Vec::new(), copies: Vec::new(), inventory: Inventory::default() }
-    }
-
     /// True if nothing was added yet.
     pub(in crate::cli) fn is_empty(&self) -> bool {
         self.copies.is_empty()
@@ -121,7 +115,7 @@ impl StateObjects<'static> {
         kind: &'static str,
         object: Value<'_>,
     ) -> Result<(), UnreadableObject> {
-        check_as(api_version, kind, object)?;
+        check_decodes_as(api_version, kind, object)?;
         self.copies.push(CopiedObject::of(api_version, kind, object));
         Ok(())
     }
@@ -129,7 +123,7 @@ impl StateObjects<'static> {
 
 #[cfg(feature = "ui")]
 impl StateObjects<'_> {
-    /// Copies of the objects, which outlive the texts.
+    /// Returns copies of the objects, which outlive the texts.
     pub(in crate::cli) fn to_owned_objects(&self) -> OwnedObjects {
         let mut copies = Vec::new();
         for document in &self.documents {
@@ -153,8 +147,8 @@ impl CopiedObject {
     }
 }
 
-/// Checks an object of a dump and returns its kind; `None` if a forecast does not read it. The error is the place in the
-/// object and what is wrong there.
+/// Checks an object of a dump and returns its kind; `None` if a forecast does not read it. An error is the path
+/// in the object and the message.
 fn check_object(item: &ListedObject<'_>) -> Result<Option<ObjectKind>, (FieldPath, String)> {
     let object = item.written();
     if object.kind() != ValueKind::Object {
@@ -162,14 +156,14 @@ fn check_object(item: &ListedObject<'_>) -> Result<Option<ObjectKind>, (FieldPat
         return Err((Path::ROOT.owned(), what.to_owned()));
     }
     let (api_version, kind) = item.api_version_and_kind();
-    check_as(api_version, kind, object).map_err(|error| (error.at, error.message))
+    check_decodes_as(api_version, kind, object).map_err(|error| (error.at, error.message))
 }
 
 /// Fields that no forecast reads.
 static UNREAD_FIELDS: NameSet = NameSet::of(&["annotations", "config", "managedFields"]);
 
 /// Checks that an object decodes as that type, and has a name and, if its kind requires it, a namespace.
-fn check_as(
+fn check_decodes_as(
     api_version: &str,
     kind: &str,
     object: Value<'_>,
@@ -193,12 +187,12 @@ fn check_as(
             return Err(unreadable(kind.name(), object, error.at, &error.detail));
         }
     }
-    check_names(known, object)?;
+    check_name_and_namespace(known, object)?;
     Ok(Some(known))
 }
 
 /// Checks that an object has a name, and a namespace if its kind has one.
-fn check_names(kind: ObjectKind, object: Value<'_>) -> Result<(), UnreadableObject> {
+fn check_name_and_namespace(kind: ObjectKind, object: Value<'_>) -> Result<(), UnreadableObject> {
     let metadata = object.get("metadata");
     let at = Path::ROOT.field("metadata");
     if !matches!(metadata.kind(), ValueKind::Object | ValueKind::Null) {

@@ -23,7 +23,7 @@ pub(in crate::cli) struct OwnedObjects {
 }
 
 impl OwnedObjects {
-    /// Copies the objects of a dump.
+    /// Creates the objects from copies of those of a dump, and the kinds that it lists.
     pub(super) fn of_copies(copies: Vec<CopiedObject>, listed: Vec<ObjectKind>) -> OwnedObjects {
         OwnedObjects {
             copies,
@@ -33,7 +33,7 @@ impl OwnedObjects {
         }
     }
 
-    /// The objects that watches keep, and the kinds that they could list.
+    /// Creates the objects from those that watches keep, and the kinds that they could list.
     #[cfg(feature = "cluster")]
     pub(in crate::cli) fn of_watch(
         watched: Vec<Arc<WatchedObject>>,
@@ -52,7 +52,7 @@ impl OwnedObjects {
         state
     }
 
-    /// Returns the part of the objects that the computation of impact reads.
+    /// Returns a snapshot: the data of the objects from which impact is computed.
     pub(in crate::cli) fn snapshot(&self) -> Result<Snapshot, UnreadableObject> {
         let mut snapshot = Snapshot::with_details(DeviceDetails { attributes: true, counters: true });
         for (api_version, kind, object) in self.objects() {

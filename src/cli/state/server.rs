@@ -12,20 +12,21 @@ use tollgate_api::profile::{ApiKind, Gate, LiveServer, ServedVersions, Version};
 use tollgate_document::doc::{Value, ValueKind as NodeKind};
 use tollgate_document::source::documents;
 
-/// The apiVersion of the record of a server in a dump. Not the group of policies, which `validate` checks.
+/// The apiVersion of the document that records the API server in a dump. It is not the group of policies, which
+/// `validate` checks.
 const API_VERSION: &str = "snapshot.tollgate.dev/v1alpha1";
 const KIND: &str = "SnapshotInfo";
 
 /// The release, feature gates and served versions of the API server that a dump records.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(in crate::cli) struct RecordedServer {
-    /// `1.36`
+    /// Release of the API server, such as `1.36`.
     pub(in crate::cli) release: String,
     pub(in crate::cli) live: LiveServer,
 }
 
 impl RecordedServer {
-    /// The record of the API server in a text; `None` if there is none.
+    /// Finds the record of the API server in the text of a dump; `None` if there is none.
     pub(in crate::cli) fn find(text: &str) -> Option<RecordedServer> {
         if !text.contains(KIND) {
             return None;
@@ -37,7 +38,7 @@ impl RecordedServer {
             .find_map(|document| parse_record(document.doc.root()))
     }
 
-    /// The record as a JSON document.
+    /// Returns the record as a JSON document.
     #[cfg(feature = "cluster")]
     pub(in crate::cli) fn to_json(&self) -> String {
         let text = self.to_yaml();
@@ -45,7 +46,7 @@ impl RecordedServer {
         record.map(|document| document.doc.root().to_json()).unwrap_or_default()
     }
 
-    /// The record as a YAML document.
+    /// Returns the record as a YAML document.
     #[cfg(feature = "cluster")]
     pub(in crate::cli) fn to_yaml(&self) -> String {
         let text = |text: &str| serde_json::to_string(text).unwrap_or_default();
@@ -74,7 +75,7 @@ impl RecordedServer {
     }
 }
 
-/// The kinds whose versions are recorded, because they differ between servers.
+/// Returns the kinds whose served versions are recorded, because they differ between servers.
 fn recorded_kinds() -> impl Iterator<Item = ApiKind> {
     ApiKind::ALL.into_iter().filter(|kind| kind.group() == "resource.k8s.io")
 }

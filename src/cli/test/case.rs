@@ -13,8 +13,8 @@ use tollgate_engine::impact::Snapshot;
 use tollgate_engine::policy::{self, PolicySet, TEST_FILE, glob_matches};
 use tollgate_engine::rules::{Level, RuleSet};
 
-/// Default `now` of a test: policy entries that have expired by then do not apply.
-const NOW: &str = "2026-01-01T00:00:00Z";
+/// Time of a test that sets no `now`. A fixed time, so that results do not change when entries expire.
+const DEFAULT_NOW: &str = "2026-01-01T00:00:00Z";
 
 /// A parsed policy test file.
 pub(super) struct TestFile {
@@ -28,7 +28,7 @@ pub(super) struct TestFile {
 pub(super) struct CaseOutcome {
     pub(super) name: String,
     pub(super) line: usize,
-    /// The reason for a failure.
+    /// Why the case failed; `None` if it passed.
     pub(super) failure: Option<String>,
 }
 
@@ -76,7 +76,7 @@ impl TestFile {
             given.items().for_each(|namespace| all.add(namespace));
             all
         });
-        let now = text_or(root.get("now"), NOW);
+        let now = text_or(root.get("now"), DEFAULT_NOW);
         let cases = root.get("tests").items().zip(&self.lines).map(|(test, line)| CaseOutcome {
             name: test.get("name").str().to_owned(),
             line: *line,
@@ -121,11 +121,11 @@ fn why_failed(
             Err(bad) => return Some(bad.detail),
         }
     } else {
-        request_of(test)
+        request_of_object(test)
     };
     let decision = decide(engine, &request, Endpoint::Validate, now, namespaces);
     let mut wrong = Vec::new();
-    let (expected, found) = (test.get("expect").str(), verdict(&decision));
+    let (expected, found) = (test.get("expect").str(), decision_word(&decision));
     if expected != found {
         wrong.push(format!("expected {expected}, got {found}"));
     }
@@ -165,7 +165,8 @@ fn why_failed(
     Some(wrong.join("\n"))
 }
 
-fn verdict(decision: &Decision) -> &'static str {
+/// Returns the decision in the words of `expect`.
+fn decision_word(decision: &Decision) -> &'static str {
     let worst = decision.verdict.findings().iter().map(|diagnostic| diagnostic.level).max();
     match worst {
         Some(Level::Deny) => "deny",
@@ -186,8 +187,8 @@ fn json_equal(one: Value<'_>, other: Value<'_>) -> bool {
             .all(|(key, value)| other.member(key.text()).is_some_and(|(_, other)| json_equal(value, other)))
 }
 
-/// The admission request for a case that gives an object instead of a review.
-fn request_of(test: Value<'_>) -> Request<'_> {
+/// Returns the admission request for a case that has an object instead of a review.
+fn request_of_object(test: Value<'_>) -> Request<'_> {
     let object = test.get("object");
     let old_object = test.get("oldObject");
     // The core group has no name.

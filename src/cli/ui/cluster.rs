@@ -11,7 +11,7 @@ use crate::cli::console::Console;
 use crate::cli::devices::one_profile;
 use crate::cli::outcome::Failure;
 use crate::cli::shared::ReleaseArgs;
-use crate::cli::snapshot::{Projection, WORKLOAD_KINDS, project};
+use crate::cli::snapshot::{Projection, WORKLOAD_KINDS, keep_needed_fields};
 use crate::cli::state::OwnedObjects;
 use crate::cluster::{
     BUDGETS, CLAIMS, CLASSES, Cluster, ListedKind, NAMESPACES, NODES, ObjectWatch, PODS, ProjectFn, RULES,
@@ -21,35 +21,35 @@ use tollgate_api::profile::Profile;
 use tollgate_forecast::ObjectKind;
 use tollgate_formats::count::counted;
 
-/// Without objects of these kinds there is no map.
+/// Kinds that the map of devices needs; without permission to list them, the command fails.
 const NEEDED_KINDS: [ListedKind; 5] = [SLICES, CLASSES, CLAIMS, RULES, PODS];
-/// What forecasts and plans read in addition; workloads only if the user may list them.
+/// Kinds that forecasts and plans also read; without them, outcomes are unknown.
 const FORECAST_KINDS: [ListedKind; 4] = [NAMESPACES, NODES, TEMPLATES, BUDGETS];
 
-/// How long the first lists of a large cluster may take.
+/// Maximum time until all watches have listed their objects; large clusters take long.
 const SYNC_TIMEOUT: Duration = Duration::from_mins(2);
-/// How often it is checked whether the watches are current.
+/// Interval for checking whether the watches are current.
 const CHECK_PERIOD: Duration = Duration::from_millis(500);
-/// Changes come in groups: the first one waits for the others.
+/// Time to wait after a change for more changes, because they come in groups.
 const SETTLE_TIME: Duration = Duration::from_millis(100);
-/// A person waits for the watches, so a lost one is opened again soon.
+/// Maximum delay before an interrupted watch is opened again. Short, because a person waits.
 const MAX_BACKOFF: Duration = Duration::from_secs(1);
-/// How often it is checked whether the API server responds, and how long a response may take. An API server that is being
-/// stopped leaves its watches open for up to a minute.
+/// Interval for checking whether the API server responds, and the timeout of a check. Watches alone do not show
+/// it: an API server that is being stopped leaves them open for up to a minute.
 const PROBE_PERIOD: Duration = Duration::from_secs(1);
 const PROBE_TIMEOUT: Duration = Duration::from_secs(3);
-/// Failed checks after which the API server counts as gone.
+/// Number of consecutive failed checks after which the API server counts as unreachable.
 const MAX_FAILED_PROBES: usize = 2;
 
-/// The watches of a cluster.
+/// Follows a running cluster with watches.
 #[derive(Debug)]
 pub(super) struct ClusterSource {
     watch: ObjectWatch,
     profile: &'static Profile,
     name: String,
-    /// The revision that was last handed out.
+    /// The revision of the last state that was returned.
     revision: u64,
-    /// It was said that the state is old.
+    /// True if the last event said that the state may be outdated.
     is_old: bool,
     /// Why the API server does not respond; `None` if it does.
     unreachable: Arc<Mutex<Option<String>>>,
@@ -64,7 +64,7 @@ impl ClusterSource {
         let asked = release.live_server()?;
         let profile = one_profile(&release.live_profiles()?)?;
         let keep = Projection { with_parameters: false, annotations: &[], with_messages: false };
-        let project: ProjectFn = Arc::new(move |kind, _, object| Ok(project(kind, object, keep)));
+        let project: ProjectFn = Arc::new(move |kind, _, object| Ok(keep_needed_fields(kind, object, keep)));
         let wanted: Vec<ListedKind> = FORECAST_KINDS.into_iter().chain(WORKLOAD_KINDS).collect();
         let role = "manifests/components/drain";
         let cluster = asked.cluster.with_timing(Timing { max_backoff: MAX_BACKOFF, ..Timing::default() });
@@ -72,14 +72,14 @@ impl ClusterSource {
         watch.wait_until_synced(SYNC_TIMEOUT).map_err(|failures| Failure::Input(failures.join("; ")))?;
         watch.notes().iter().for_each(|note| console.note(note));
         let name = asked.endpoint().to_string();
-        let unreachable = probe(&cluster)?;
+        let unreachable = start_probe(&cluster)?;
         let mut source = ClusterSource { watch, profile, name, revision: 0, is_old: false, unreachable };
-        let first = source.read();
+        let first = source.read_state();
         Ok((source, first))
     }
 
-    /// Why the state may be old; `None` if all watches are current.
-    fn trouble(&self) -> Option<String> {
+    /// Returns why the state may be outdated; `None` if all watches are current.
+    fn staleness_reason(&self) -> Option<String> {
         if self.watch.age().is_none() {
             return self.unreachable.lock().unwrap_or_else(PoisonError::into_inner).clone();
         }
@@ -90,8 +90,8 @@ impl ClusterSource {
         Some(if others == 0 { first } else { format!("{first} (and {})", counted(others, "other resource")) })
     }
 
-    /// Everything that the watches know now.
-    fn read(&mut self) -> KnownState {
+    /// Returns the current objects of the watches as a state.
+    fn read_state(&mut self) -> KnownState {
         let all = self.watch.objects();
         let statuses = self.watch.status();
         self.revision = all.revision;
@@ -110,7 +110,7 @@ impl ClusterSource {
             source: self.name.clone(),
             taken: clock::now(),
             is_dump: false,
-            trouble: self.trouble(),
+            trouble: self.staleness_reason(),
             missing: [failures.clone(), not_listed(&FORECAST_KINDS)].concat(),
             incomplete: failures,
             snapshot: OnceLock::new(),
@@ -119,8 +119,9 @@ impl ClusterSource {
     }
 }
 
-/// Starts the thread that checks whether the API server responds, for the life of the process.
-fn probe(cluster: &Cluster) -> Result<Arc<Mutex<Option<String>>>, Failure> {
+/// Starts a thread that checks whether the API server responds, for the life of the process. The returned value
+/// says why it does not.
+fn start_probe(cluster: &Cluster) -> Result<Arc<Mutex<Option<String>>>, Failure> {
     let timing = Timing { request_timeout: PROBE_TIMEOUT, ..Timing::default() };
     let (cluster, found) = (cluster.with_timing(timing), Arc::new(Mutex::new(None)));
     let unreachable = found.clone();
@@ -147,12 +148,12 @@ impl StateFollower for ClusterSource {
     fn next(&mut self) -> StateEvent {
         loop {
             let revision = self.watch.wait_for_change(self.revision, CHECK_PERIOD);
-            let trouble = self.trouble();
+            let trouble = self.staleness_reason();
             let was_old = std::mem::replace(&mut self.is_old, trouble.is_some());
             // If only some watches are lost, changes from the others are still shown, with a note that the state may be old.
             if revision > self.revision || (was_old && !self.is_old) {
                 thread::sleep(SETTLE_TIME);
-                return StateEvent::Changed(Box::new(self.read()));
+                return StateEvent::Changed(Box::new(self.read_state()));
             }
             if let Some(trouble) = trouble.filter(|_| !was_old) {
                 return StateEvent::Old(trouble);

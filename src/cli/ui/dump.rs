@@ -14,19 +14,19 @@ use crate::cli::shared::{ReleaseArgs, StateArgs};
 use crate::cli::state::{self, StateObjects};
 use crate::files::{self, Input};
 
-/// How often the files are looked at.
+/// Interval for checking whether the files have changed.
 const CHECK_PERIOD: Duration = Duration::from_millis(500);
 
-/// The files of `--state`.
+/// Follows the files of `--state`, which are read again when they change.
 #[derive(Debug)]
 pub(super) struct DumpSource {
     state: StateArgs,
     release: ReleaseArgs,
-    /// What the files were when they were last read.
+    /// The versions of the files when they were last read.
     seen: Vec<FileVersion>,
 }
 
-/// By what a change of a file is noticed.
+/// Name, modification time and size of a file, by which changes are noticed.
 type FileVersion = (String, Option<(SystemTime, u64)>);
 
 impl DumpSource {
@@ -34,10 +34,10 @@ impl DumpSource {
         DumpSource { state, release, seen: Vec::new() }
     }
 
-    /// Reads the files.
+    /// Reads the files into a state.
     pub(super) fn read(&mut self, console: &mut Console) -> Result<KnownState, Failure> {
         // A file that changes while it is read is read again.
-        self.seen = self.versions();
+        self.seen = self.file_versions();
         let texts = state::read_texts(&self.state.paths)?;
         let objects = StateObjects::parse(&texts)?;
         let profile = one_profile(&self.release.dump_profiles(&objects.inventory, console)?)?;
@@ -61,11 +61,11 @@ impl DumpSource {
         })
     }
 
-    fn versions(&self) -> Vec<FileVersion> {
+    fn file_versions(&self) -> Vec<FileVersion> {
         let Ok(inputs) = files::collect_complete(&self.state.paths) else { return Vec::new() };
         let version = |input: &Input| {
             let found = match input {
-                Input::File(path) => version_of(path),
+                Input::File(path) => time_and_size(path),
                 // What is read once does not change.
                 Input::Stdin => None,
             };
@@ -75,7 +75,7 @@ impl DumpSource {
     }
 }
 
-fn version_of(path: &Path) -> Option<(SystemTime, u64)> {
+fn time_and_size(path: &Path) -> Option<(SystemTime, u64)> {
     let metadata = std::fs::metadata(path).ok()?;
     Some((metadata.modified().ok()?, metadata.len()))
 }
@@ -85,7 +85,7 @@ impl StateFollower for DumpSource {
         let is_stdin = self.state.paths.iter().any(|path| path.as_os_str() == "-");
         loop {
             std::thread::sleep(CHECK_PERIOD);
-            if is_stdin || self.versions() == self.seen {
+            if is_stdin || self.file_versions() == self.seen {
                 continue;
             }
             let mut console = Console::captured();

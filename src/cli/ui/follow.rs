@@ -12,25 +12,25 @@ use crate::cli::clock;
 use crate::cli::outcome::Failure;
 use tollgate_ui::Board;
 
-/// The least time between two reports.
+/// Minimum time between two reports.
 const REPORT_PERIOD: Duration = Duration::from_secs(1);
 
-/// Where states come from.
+/// Follows the state of a dump or cluster.
 pub(super) trait StateFollower: Send {
     /// Waits for a change.
     fn next(&mut self) -> StateEvent;
 }
 
-/// What happened to the state.
+/// A change of the followed state.
 pub(super) enum StateEvent {
-    /// It is another one, and current.
+    /// There is a new state.
     Changed(Box<KnownState>),
-    /// It can no longer be read, and why: the last one stays on the pages.
+    /// The state can no longer be read, for this reason; the pages keep showing the last one.
     Old(String),
 }
 
 /// Starts the thread that follows the state, for the life of the process.
-pub(super) fn start(
+pub(super) fn start_following(
     mut source: Box<dyn StateFollower>,
     board: Arc<Board>,
     site: Arc<ProgramSite>,

@@ -11,7 +11,7 @@ use crate::cli::check::{TextChecker, TextSource};
 use crate::cli::console::Console;
 use crate::cli::outcome::Failure;
 use crate::cli::picture::StateSource;
-use crate::cli::{clock, console::shell_word, drain, forecast, impact, parsed, taint};
+use crate::cli::{clock, console::shell_word, drain, forecast, impact, parse_embedded, taint};
 use crate::config::{Acceptance, Levels};
 use crate::report::{self, DocumentResult};
 use tollgate_document::source::{documents, list};
@@ -21,25 +21,25 @@ use tollgate_engine::impact::target::{DeviceTarget, NameSelector};
 use tollgate_engine::rules::{Level, RuleSet};
 use tollgate_ui::{Finding, WhatIf};
 
-/// The name of the rule in messages.
+/// File name of the rule in messages and commands.
 const RULE_FILE: &str = "rule.yaml";
-/// Devices that can be picked at once: each becomes a rule.
+/// Maximum number of devices that can be picked at once; each becomes a rule.
 const MAX_TARGETS: usize = 500;
-/// Findings that are shown.
-const MAX_FINDINGS: usize = 100;
+/// Maximum number of findings that a page shows.
+const MAX_SHOWN_FINDINGS: usize = 100;
 
-/// How the commands are called that use the same state.
+/// Parts of commands that use the same state as the pages.
 #[derive(Clone, Debug)]
-pub(super) struct Commands {
+pub(super) struct CommandParts {
     /// `kubectl`, with the flags that select the cluster.
     pub(super) kubectl: String,
     /// The flags that select the state, for a shell.
     pub(super) flags: String,
-    /// The flags of `--state`, as words.
+    /// The same flags as arguments, for commands that run in this process.
     pub(super) words: Vec<String>,
 }
 
-/// What a page asks: about devices, or about a rule.
+/// A question of a page: what happens if these devices are tainted, or this rule is created.
 #[derive(Default, Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct Question {
@@ -54,28 +54,34 @@ pub(super) struct Question {
 }
 
 impl Question {
-    /// Reads a question.
+    /// Parses a question from the JSON of a page.
     pub(super) fn parse(json: &[u8]) -> Result<Question, Failure> {
         serde_json::from_slice(json)
             .map_err(|error| Failure::Usage(format!("cannot read the question: {error}")))
     }
 
-    /// The answer for a state.
-    pub(super) fn answer(&self, known: &KnownState, commands: &Commands) -> WhatIf {
+    /// Answers the question for a state.
+    pub(super) fn answer(&self, known: &KnownState, commands: &CommandParts) -> WhatIf {
         let mut answer = WhatIf { taken: known.taken.clone(), ..WhatIf::default() };
-        if let Err(failure) = self.fill(&mut answer, known, commands) {
+        if let Err(failure) = self.fill_answer(&mut answer, known, commands) {
             answer.errors.push(failure.message());
         }
         answer
     }
 
-    fn fill(&self, answer: &mut WhatIf, known: &KnownState, commands: &Commands) -> Result<(), Failure> {
+    fn fill_answer(
+        &self,
+        answer: &mut WhatIf,
+        known: &KnownState,
+        commands: &CommandParts,
+    ) -> Result<(), Failure> {
         answer.rule = self.rule_text(known)?;
-        answer.findings = findings(&answer.rule, known);
+        answer.findings = validate_rule(&answer.rule, known);
         if answer.findings.iter().any(|finding| finding.is_error) {
             return Ok(());
         }
-        let targets = if self.targets.is_empty() { targets_of(&answer.rule) } else { self.targets.clone() };
+        let targets =
+            if self.targets.is_empty() { drain_targets_of(&answer.rule) } else { self.targets.clone() };
         let rule = vec![(RULE_FILE.to_owned(), answer.rule.clone())];
         let words = |own: &[&str]| -> Vec<String> {
             let mut words = commands.words.clone();
@@ -97,12 +103,12 @@ impl Question {
             done.map(|()| text)
         };
         let (snapshot, state) = (known.snapshot()?, known.objects.state());
-        let command: impact::Arguments = parsed(&words(&[RULE_FILE]))?;
+        let command: impact::Arguments = parse_embedded(&words(&[RULE_FILE]))?;
         let impact = run(&mut |console| {
             let lacking = (known.incomplete.clone(), known.missing.clone());
             command.report_texts(&rule, (&snapshot, &state), known.profile, lacking, console).map(drop)
         })?;
-        let command: forecast::Arguments = parsed(&words(&[RULE_FILE]))?;
+        let command: forecast::Arguments = parse_embedded(&words(&[RULE_FILE]))?;
         let forecast = run(&mut |console| {
             let missing = &known.missing;
             command.report_texts(&rule, &state, known.profile, missing, console).map(drop)
@@ -111,7 +117,7 @@ impl Question {
             String::new()
         } else {
             let targets: Vec<&str> = targets.iter().map(String::as_str).collect();
-            let command: drain::Drain = parsed(&words(&targets))?;
+            let command: drain::Drain = parse_embedded(&words(&targets))?;
             run(&mut |console| {
                 let tally = crate::cli::outcome::Tally::default();
                 command
@@ -126,11 +132,11 @@ impl Question {
             })?
         };
         (answer.impact, answer.forecast, answer.plan) = (impact, forecast, plan);
-        answer.commands = commands.for_rule(&targets);
+        answer.commands = commands.commands_for_rule(&targets);
         Ok(())
     }
 
-    /// The rule: as it was written, or made of the targets.
+    /// Returns the rule as it was written, or rules made of the targets.
     fn rule_text(&self, known: &KnownState) -> Result<String, Failure> {
         if self.targets.is_empty() {
             return Ok(self.rule.clone());
@@ -151,7 +157,7 @@ impl Question {
         for target in &self.targets {
             let target = DeviceTarget::parse(target).map_err(Failure::Usage)?;
             for names in target.resolve(&snapshot).map_err(Failure::Usage)?.devices {
-                let rule = taint::manifest_for(&names, DEFAULT_KEY, effect, &[known.profile])?;
+                let rule = taint::rule_manifest_for(&names, DEFAULT_KEY, effect, &[known.profile])?;
                 if !rules.contains(&rule) {
                     rules.push(rule);
                 }
@@ -161,8 +167,8 @@ impl Question {
     }
 }
 
-/// What `tollgate validate` says about the rule.
-fn findings(text: &str, known: &KnownState) -> Vec<Finding> {
+/// Returns what `tollgate validate` reports about the rule.
+fn validate_rule(text: &str, known: &KnownState) -> Vec<Finding> {
     let levels = Levels::default();
     let now = clock::now();
     let engine = Engine::new(vec![known.profile], RuleSet::compile(|_| true));
@@ -176,7 +182,7 @@ fn findings(text: &str, known: &KnownState) -> Vec<Finding> {
     };
     let mut found = Vec::new();
     checker.check(RULE_FILE, text, TextSource::Named, &mut |result| add_findings(result, &mut found));
-    found.truncate(MAX_FINDINGS);
+    found.truncate(MAX_SHOWN_FINDINGS);
     found
 }
 
@@ -210,8 +216,9 @@ fn add_findings(result: &DocumentResult<'_>, found: &mut Vec<Finding>) {
     }
 }
 
-/// The targets of a drain of the devices that rules select by name; empty if a rule selects them in another way.
-fn targets_of(text: &str) -> Vec<String> {
+/// Returns drain targets for the devices that rules select by name; empty if a rule selects devices in another
+/// way.
+fn drain_targets_of(text: &str) -> Vec<String> {
     let mut targets = Vec::new();
     for document in documents(text).flatten() {
         for item in list::objects(document.doc.root()) {
@@ -235,9 +242,9 @@ fn targets_of(text: &str) -> Vec<String> {
     targets
 }
 
-impl Commands {
-    /// The commands to copy, each with what it does.
-    fn for_rule(&self, targets: &[String]) -> Vec<(&'static str, String)> {
+impl CommandParts {
+    /// Returns the commands that a page offers to copy, each with its purpose.
+    fn commands_for_rule(&self, targets: &[String]) -> Vec<(&'static str, String)> {
         let (kubectl, flags) = (&self.kubectl, &self.flags);
         let mut commands = vec![
             ("Check the rule", format!("tollgate validate {RULE_FILE}")),

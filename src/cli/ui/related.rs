@@ -8,10 +8,12 @@ use tollgate_engine::impact::{DeviceDetails, Snapshot};
 use tollgate_forecast::ObjectKind;
 use tollgate_ui::{DeviceName, RelatedDevices};
 
-/// Devices of a pool up to which it is looked for the devices that a device is a partition of.
-const MAX_POOL: usize = 2_000;
+/// In pools with more devices, the devices that a device is a partition of are not determined, because that takes
+/// too long.
+const MAX_POOL_DEVICES: usize = 2_000;
 
-/// The devices that share counters with that device.
+/// Returns the devices that share counters with a device: its partitions, and the devices that it is a partition
+/// of.
 pub(super) fn related_devices(known: &KnownState, wanted: &DeviceName) -> RelatedDevices {
     let mut snapshot = Snapshot::with_details(DeviceDetails { attributes: false, counters: true });
     let mut others = Vec::new();
@@ -37,7 +39,7 @@ pub(super) fn related_devices(known: &KnownState, wanted: &DeviceName) -> Relate
         let found = with_partitions(vec![names], &snapshot).into_iter().skip(1);
         found.filter_map(|names| names.device).collect()
     };
-    let wholes = if others.len() > MAX_POOL {
+    let wholes = if others.len() > MAX_POOL_DEVICES {
         Vec::new()
     } else {
         others.into_iter().filter(|other| partitions_of(other).contains(&wanted.device)).collect()

@@ -9,30 +9,30 @@ use std::thread;
 use std::time::Duration;
 
 use super::known::KnownState;
-use super::question::{Commands, Question};
+use super::question::{CommandParts, Question};
 use super::related::related_devices;
 use crate::cli::clock;
 use crate::cli::forecast::{StopFn, stop_when};
 use crate::cli::outcome::Failure;
 use tollgate_ui::{Answer, Board, Bytes, Query, Site, WhatIf, oneshot, watch};
 
-/// How long an answer may take to compute.
-const ANSWER_TIME: Duration = Duration::from_secs(100);
+/// Maximum time to compute an answer.
+const MAX_ANSWER_TIME: Duration = Duration::from_secs(100);
 
-/// The pages and what they need of the program.
+/// The pages of `tollgate ui`, and the thread that answers their questions.
 pub(super) struct ProgramSite {
-    shared: Arc<Shared>,
+    shared: Arc<SharedSite>,
 }
 
-/// What the thread that answers questions shares.
-struct Shared {
+/// Data that the server of the pages and the thread that answers questions share.
+struct SharedSite {
     board: Arc<Board>,
     state: RwLock<Arc<KnownState>>,
     waiting: Mutex<Option<WaitingQuestion>>,
     asked: Condvar,
     /// The number of the newest question.
     newest: AtomicU64,
-    commands: Commands,
+    commands: CommandParts,
 }
 
 struct WaitingQuestion {
@@ -46,10 +46,10 @@ impl ProgramSite {
     pub(super) fn start(
         board: Arc<Board>,
         first: KnownState,
-        commands: Commands,
+        commands: CommandParts,
     ) -> Result<ProgramSite, Failure> {
-        publish(&board, &first)?;
-        let shared = Arc::new(Shared {
+        publish_state(&board, &first)?;
+        let shared = Arc::new(SharedSite {
             board,
             state: RwLock::new(Arc::new(first)),
             waiting: Mutex::default(),
@@ -65,9 +65,9 @@ impl ProgramSite {
         Ok(ProgramSite { shared })
     }
 
-    /// Shows another state.
+    /// Publishes a new state on the pages.
     pub(super) fn set_state(&self, state: KnownState) {
-        if let Err(failure) = publish(&self.shared.board, &state) {
+        if let Err(failure) = publish_state(&self.shared.board, &state) {
             self.shared.board.set_trouble(failure.message());
             return;
         }
@@ -75,20 +75,20 @@ impl ProgramSite {
     }
 }
 
-fn publish(board: &Board, state: &KnownState) -> Result<(), Failure> {
+fn publish_state(board: &Board, state: &KnownState) -> Result<(), Failure> {
     let report = state.devices_report()?;
     board
         .publish(&report, &state.taken, state.trouble.clone())
         .map_err(|error| Failure::Internal(error.into()))
 }
 
-impl Shared {
+impl SharedSite {
     fn state(&self) -> Arc<KnownState> {
         self.state.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Reads a question. Devices that are gone since are not part of it.
-    fn question(&self, json: &[u8]) -> Result<Question, Failure> {
+    /// Parses a question, and turns picked devices into targets. Ignores devices that no longer exist.
+    fn parse_question(&self, json: &[u8]) -> Result<Question, Failure> {
         let mut question = Question::parse(json)?;
         let devices = std::mem::take(&mut question.devices);
         let known = devices.iter().filter_map(|id| self.board.device(id));
@@ -107,10 +107,10 @@ impl Shared {
         let Some(WaitingQuestion { number, json, answer }) = question else { return };
         let (start, shared) = (clock::monotonic(), self.clone());
         let stop: StopFn = Arc::new(move || {
-            start.elapsed() > ANSWER_TIME || shared.newest.load(Ordering::Acquire) != number
+            start.elapsed() > MAX_ANSWER_TIME || shared.newest.load(Ordering::Acquire) != number
         });
         let (state, is_stopped) = (self.state(), stop.clone());
-        let work = || match self.question(&json) {
+        let work = || match self.parse_question(&json) {
             Ok(question) => question.answer(&state, &self.commands),
             Err(failure) => WhatIf { errors: vec![failure.message()], ..WhatIf::default() },
         };
@@ -119,7 +119,7 @@ impl Shared {
         let failed = |why: &str| WhatIf { errors: vec![why.to_owned()], ..WhatIf::default() };
         let found = match answered {
             Ok(Some(found)) => found,
-            Ok(None) if start.elapsed() > ANSWER_TIME => {
+            Ok(None) if start.elapsed() > MAX_ANSWER_TIME => {
                 failed("the answer takes too long; use the command line, or ask about fewer devices")
             }
             // The sender is dropped, which says that a newer question took its place.

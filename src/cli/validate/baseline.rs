@@ -25,8 +25,8 @@ pub(super) struct BaselineRun<'r> {
 }
 
 impl<'r> BaselineRun<'r> {
-    /// A run that writes a baseline if there is a target. An error if the target is an input, or a file other than a
-    /// baseline: with `--write-baseline *.yaml`, a shell passes a manifest as the target.
+    /// Prepares to write a baseline to `target`, if there is one. Returns an error if the target is an input, or
+    /// a file other than a baseline: with `--write-baseline *.yaml`, a shell passes a manifest as the target.
     pub(super) fn new(target: Option<&'r Path>, inputs: &[PathBuf]) -> Result<BaselineRun<'r>, Failure> {
         if let Some(path) = target {
             let file = FileTarget { format: Format::Json, path: path.to_owned() };
@@ -48,12 +48,13 @@ impl<'r> BaselineRun<'r> {
         Ok(BaselineRun { target, new: Baseline::default(), checked: HashSet::new() })
     }
 
-    /// The folder that the paths of the new baseline are relative to; `None` if none is written.
+    /// Returns the folder that the paths of the new baseline are relative to; `None` if none is written.
     pub(super) fn folder(&self) -> Option<PathBuf> {
         self.target.as_ref().map(|(_, folder)| folder.clone())
     }
 
-    /// Adds a checked file: its findings to the new baseline, or its name to the files that were checked.
+    /// Adds a checked file: its findings to the new baseline; or if none is written, its name to the checked
+    /// files.
     pub(super) fn add(&mut self, checked: Option<(String, KnownFindings)>) {
         let Some((name, known)) = checked else { return };
         if self.target.is_some() {
@@ -63,8 +64,8 @@ impl<'r> BaselineRun<'r> {
         }
     }
 
-    /// Number of findings that baselines have for files that do not exist any more. Files that exist and were not part
-    /// of the run do not count.
+    /// Returns the number of baseline findings in files that no longer exist. Files that exist and were not
+    /// checked in this run do not count.
     pub(super) fn count_in_missing_files(&self, settings: &[CheckSettings<'_>]) -> usize {
         let baselines = settings.iter().filter_map(|settings| settings.baseline.as_ref());
         let mut seen = HashSet::new();

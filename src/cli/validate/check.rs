@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::super::check::{TextChecker, TextSource};
 use super::claims::RunClaims;
-use super::fix::{FixMode, Outcome, count_fixable};
+use super::fix::{FixMode, FixOutcome, count_fixable};
 use super::settings::{CheckSettings, ConfiguredWork, baseline_name};
 use crate::config::KnownFindings;
 use crate::files::{self, Input};
@@ -14,10 +14,10 @@ use crate::report::{
 use tollgate_document::source::{InputError, shape};
 use tollgate_engine::engine::Namespaces;
 
-/// The API group whose mention in files that are not checked is reported.
-const GROUP: &str = "resource.k8s.io";
+/// API group that Tollgate checks. Files that contain it and are not checked are counted in the report.
+const CHECKED_API_GROUP: &str = "resource.k8s.io";
 /// Maximum size in bytes of a Markdown file that is searched for objects.
-const MAX_SEARCHED: u64 = 4 << 20;
+const MAX_SEARCHED_MARKDOWN_BYTES: u64 = 4 << 20;
 
 /// An input of a run: a file to check, or a Markdown file that is only searched for objects.
 #[derive(Debug)]
@@ -26,7 +26,7 @@ pub(in super::super) enum WorkItem {
     InputError(InputError),
     /// An input to read.
     Read(Input, TextSource),
-    /// A Markdown file that is not checked: whether it has objects is reported.
+    /// A Markdown file that is not checked, but searched, to report whether it contains objects.
     Search(PathBuf),
 }
 
@@ -39,7 +39,7 @@ impl WorkItem {
         }
     }
 
-    /// The input to read; `None` for other work.
+    /// Returns the input to read, if it is a manifest; `None` for Markdown and other work.
     pub(in super::super) fn input(&self) -> Option<&Input> {
         match self {
             WorkItem::Read(input, source) if !source.is_markdown() => Some(input),
@@ -47,7 +47,7 @@ impl WorkItem {
         }
     }
 
-    /// The path of the file to read; `None` for stdin and other work.
+    /// Returns the path of the file to read; `None` for stdin and other work.
     pub(super) fn path(&self) -> Option<&Path> {
         match self {
             WorkItem::Read(Input::File(path), _) => Some(path),
@@ -62,7 +62,7 @@ pub(super) struct FileOutput {
     pub(super) pieces: Vec<Piece>,
     /// Path of the file.
     pub(super) path: Option<PathBuf>,
-    /// A walk found it in a folder.
+    /// True if a walk found it in a folder.
     pub(super) is_found: bool,
     pub(super) summary: Summary,
     pub(super) statistics: Statistics,
@@ -77,7 +77,7 @@ pub(super) struct FileOutput {
 }
 
 impl FileOutput {
-    /// The folder in which a walk found the file; `None` for a file that the user named.
+    /// Returns the folder in which a walk found the file; `None` for a file that the user named.
     pub(super) fn folder(&self) -> Option<&Path> {
         self.path.as_deref().filter(|_| self.is_found)?.parent()
     }
@@ -96,7 +96,7 @@ pub(super) struct FileChecker<'r> {
     pub(super) namespaces: Option<&'r Namespaces>,
     pub(super) claims: &'r RunClaims<'r>,
     pub(super) now: &'r str,
-    /// The folder of the baseline that is written.
+    /// The folder of the new baseline; `None` if none is written.
     pub(super) new_baseline: Option<&'r Path>,
     pub(super) reports: &'r [Report],
     pub(super) limit: u64,
@@ -104,7 +104,7 @@ pub(super) struct FileChecker<'r> {
 }
 
 impl FileChecker<'_> {
-    /// The name of an input in the baseline, and its known findings; `None` without a baseline.
+    /// Returns the name of an input in the baseline, and its known findings; `None` without a baseline.
     fn known_findings(&self, settings: &CheckSettings<'_>, input: &Input) -> Option<(String, KnownFindings)> {
         if let Some(folder) = self.new_baseline {
             return Some((baseline_name(input, folder), KnownFindings::collecting()));
@@ -115,8 +115,8 @@ impl FileChecker<'_> {
         Some((name, known))
     }
 
-    /// Reads a file, applies fixes if requested, checks it, and returns what is printed.
-    pub(super) fn check(&self, work: &ConfiguredWork) -> FileOutput {
+    /// Reads an input, applies fixes if requested, checks it, and returns its part of the reports.
+    pub(super) fn check_input(&self, work: &ConfiguredWork) -> FileOutput {
         let settings = self.settings.get(work.settings);
         let work = &work.item;
         let file = work.name();
@@ -154,7 +154,8 @@ impl FileChecker<'_> {
             ..settings.configured.checker(self.namespaces, self.now, &overrides)
         });
         let mut known = checked.and_then(|(input, settings)| self.known_findings(settings, input));
-        let fixed = checker.and_then(|checker| self.fix(work, text.as_deref().unwrap_or_default(), checker));
+        let fixed =
+            checker.and_then(|checker| self.fix_input(work, text.as_deref().unwrap_or_default(), checker));
         let mut unreadable = None;
         let mut report = |entry: &DocumentResult<'_>| {
             // Several errors about one document are one document.
@@ -186,7 +187,7 @@ impl FileChecker<'_> {
         let is_template = |(reason, _)| reason == SkipReason::Template;
         if let Ok(text) = &text
             && output.summary.skipped_by.iter().any(is_template)
-            && text.contains(GROUP)
+            && text.contains(CHECKED_API_GROUP)
         {
             output.summary.mentions.templates = 1;
         }
@@ -202,7 +203,7 @@ impl FileChecker<'_> {
         output.fails_on_warn = settings.is_some_and(CheckSettings::fails_on_warn);
         output.baseline = known;
         if let Some((mode, fixed)) = self.fixes.zip(fixed) {
-            mode.count(&mut output.summary, &fixed);
+            mode.count_fixed(&mut output.summary, &fixed);
             if let Some(reason) = &fixed.error {
                 output.summary.unreadable += 1;
                 output.errors.push(format!("cannot fix {file}: {reason}"));
@@ -226,13 +227,13 @@ impl FileChecker<'_> {
     }
 
     /// Fixes an input if requested; `None` if it could not be read or is Markdown.
-    fn fix(&self, work: &WorkItem, text: &str, checker: TextChecker<'_>) -> Option<Outcome> {
+    fn fix_input(&self, work: &WorkItem, text: &str, checker: TextChecker<'_>) -> Option<FixOutcome> {
         let (mode, WorkItem::Read(input, source)) = (self.fixes?, work) else { return None };
-        (!text.is_empty() && !source.is_markdown()).then(|| mode.apply(input, text, *source, checker))
+        (!text.is_empty() && !source.is_markdown()).then(|| mode.fix_input(input, text, *source, checker))
     }
 
-    /// The reason to skip an unreadable file: it was found in a folder and is not a manifest. `None` if it is
-    /// an error.
+    /// Returns why an unreadable file is skipped: it was found in a folder and is no manifest. `None` if it is an
+    /// error.
     fn reason_to_skip_unreadable(&self, work: &WorkItem) -> Option<SkipReason> {
         let WorkItem::Read(Input::File(path), source) = work else { return None };
         if !source.is_found() {
@@ -251,8 +252,8 @@ impl FileChecker<'_> {
     }
 }
 
-/// True if the Markdown file contains [`GROUP`]; false if it cannot be read.
+/// True if the Markdown file contains [`CHECKED_API_GROUP`]; false if it cannot be read.
 fn mentions_objects(path: &Path) -> bool {
-    let text = files::read_regular(path, MAX_SEARCHED);
-    text.is_ok_and(|text| memchr::memmem::find(&text, GROUP.as_bytes()).is_some())
+    let text = files::read_regular(path, MAX_SEARCHED_MARKDOWN_BYTES);
+    text.is_ok_and(|text| memchr::memmem::find(&text, CHECKED_API_GROUP.as_bytes()).is_some())
 }

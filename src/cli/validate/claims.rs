@@ -30,24 +30,24 @@ pub(super) struct RunClaims<'r> {
 #[derive(Debug, Default)]
 struct FoundClaims {
     known: KnownClaims,
-    moved: MovedFiles,
+    moved: FilesWithChangedNamespace,
 }
 
 impl<'r> RunClaims<'r> {
-    /// The claims of these inputs, with the kustomizations around them.
+    /// Prepares to find the claims in these inputs; `kustomizations` are those around them.
     pub(super) fn new(work: &'r [ConfiguredWork], kustomizations: &'r [PathBuf]) -> RunClaims<'r> {
         RunClaims { work, kustomizations, found: OnceLock::new() }
     }
 
-    /// The claims that the pods of a text may refer to; `None` if it refers to none, or its objects go to other
-    /// namespaces.
+    /// Returns the claims that the pods of a text may refer to; `None` if it refers to none, or its objects are
+    /// applied to other namespaces.
     pub(super) fn claims_for(&self, input: &Input, text: &str) -> Option<Cow<'_, KnownClaims>> {
         if !["resourceClaimName", "resourceClaimTemplateName"].iter().any(|field| text.contains(field)) {
             return None;
         }
         let found = self.found.get_or_init(|| FoundClaims::of(self.work, self.kustomizations));
         if let Input::File(path) = input
-            && found.moved.has(path)
+            && found.moved.contains(path)
         {
             return None;
         }
@@ -74,7 +74,7 @@ impl FoundClaims {
             }
             let Ok(text) = files::read(input, MAX_FILE) else { continue };
             if text.contains("targetNamespace") {
-                found.moved.add_flux(&text);
+                found.moved.add_flux_kustomizations(&text);
             }
             if text.contains("ResourceClaim") {
                 let is_object = matches!(source, TextSource::Named | TextSource::Found(FileRole::Plain));
@@ -83,7 +83,7 @@ impl FoundClaims {
         }
         for (input, path, is_object) in with_claims {
             let Ok(text) = files::read(input, MAX_FILE) else { continue };
-            let is_moved = !is_object || found.moved.has(path);
+            let is_moved = !is_object || found.moved.contains(path);
             add_from_text(&mut found.known, &input.name(), &text, is_moved);
         }
         found
@@ -101,16 +101,17 @@ fn add_from_text(known: &mut KnownClaims, file: &str, text: &str, is_moved: bool
     }
 }
 
-/// Files and folders whose objects a kustomization puts into another namespace.
+/// Files and folders whose objects a kustomization of kustomize or Flux puts into another namespace than they
+/// name.
 #[derive(Debug, Default)]
-struct MovedFiles {
-    /// Absolute, without `.` and `..`.
+struct FilesWithChangedNamespace {
+    /// Paths of files and folders: absolute, without `.` and `..`.
     paths: HashSet<PathBuf>,
-    /// Suffixes of paths, because paths of Flux are relative to the root of the repository.
+    /// Ends of paths, because paths of Flux are relative to the root of the repository.
     ends: Vec<PathBuf>,
 }
 
-impl MovedFiles {
+impl FilesWithChangedNamespace {
     /// Adds the resources of a kustomization that sets a namespace; others are ignored.
     fn add_kustomization(&mut self, path: &Path) {
         let (Some(root), Some(folder)) = (read_kustomization(path), path.parent()) else { return };
@@ -136,7 +137,7 @@ impl MovedFiles {
     }
 
     /// Adds the paths of the Kustomizations of Flux that set a namespace.
-    fn add_flux(&mut self, text: &str) {
+    fn add_flux_kustomizations(&mut self, text: &str) {
         for document in documents(text).flatten() {
             for item in list::objects(document.doc.root()) {
                 let (object, spec) = (item.value(), item.value().get("spec"));
@@ -150,7 +151,7 @@ impl MovedFiles {
     }
 
     /// True if the file, or a folder that contains it, is among these paths.
-    fn has(&self, path: &Path) -> bool {
+    fn contains(&self, path: &Path) -> bool {
         if self.paths.is_empty() && self.ends.is_empty() {
             return false;
         }

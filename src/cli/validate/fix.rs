@@ -21,7 +21,7 @@ pub(super) struct FixArguments {
 
     /// Also apply fixes that might change the meaning of an object or activate a taint
     #[arg(long)]
-    unsafe_fixes: bool,
+    pub(super) unsafe_fixes: bool,
 
     /// Print the fixes as a patch without changing files; exit 1 if there are fixes
     #[arg(long)]
@@ -32,14 +32,14 @@ pub(super) struct FixArguments {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct FixMode {
     applies: Applicability,
-    /// Print a patch instead of writing.
-    diff: bool,
+    /// True with `--diff`: prints a patch instead of writing, and fixes make the exit code 1.
+    pub(super) diff: bool,
 }
 
 /// The text of an input after fixes, what is printed, and how many findings were fixed.
 #[derive(Debug, Default)]
-pub(super) struct Outcome {
-    /// The text to check, if it is another one now.
+pub(super) struct FixOutcome {
+    /// The text after the fixes, which is checked instead; `None` if nothing was fixed.
     pub(super) text: Option<String>,
     /// Output for stdout.
     pub(super) printed: String,
@@ -50,16 +50,11 @@ pub(super) struct Outcome {
 }
 
 impl FixArguments {
-    /// How fixes are applied; `None` without `--fix` and `--diff`, because `--unsafe-fixes` alone has no
+    /// Returns how fixes are applied; `None` without `--fix` and `--diff`, because `--unsafe-fixes` alone has no
     /// effect.
     pub(super) fn mode(self) -> Option<FixMode> {
         let applies = if self.unsafe_fixes { Applicability::Unsafe } else { Applicability::Safe };
         (self.fix || self.diff).then_some(FixMode { applies, diff: self.diff })
-    }
-
-    /// True if `--unsafe-fixes` is given without `--fix` or `--diff`.
-    pub(super) fn has_unsafe_fixes_only(self) -> bool {
-        self.unsafe_fixes && self.mode().is_none()
     }
 }
 
@@ -81,48 +76,40 @@ pub(super) fn count_fixable(
 }
 
 impl FixMode {
-    /// True if a patch or a fixed text goes to stdout instead of the report.
-    pub(super) fn takes_stdout(self, reads_stdin: bool) -> bool {
-        self.diff || reads_stdin
-    }
-
-    /// True with `--diff`, where fixes make the exit code 1.
-    pub(super) fn is_diff(self) -> bool {
-        self.diff
-    }
-
     /// Fixes one input: writes the file, or prints a patch or the fixed text of stdin.
-    pub(super) fn apply(
+    pub(super) fn fix_input(
         self,
         input: &Input,
         text: &str,
         source: TextSource,
         texts: TextChecker<'_>,
-    ) -> Outcome {
+    ) -> FixOutcome {
         let fixer = Fixer { texts, applies: self.applies, source };
         let name = input.name();
         let fixed = fixer.fix(&name, text);
         match (fixed, input) {
-            (None, Input::Stdin) if !self.diff => Outcome { printed: text.to_owned(), ..Outcome::default() },
-            (None, _) => Outcome::default(),
+            (None, Input::Stdin) if !self.diff => {
+                FixOutcome { printed: text.to_owned(), ..FixOutcome::default() }
+            }
+            (None, _) => FixOutcome::default(),
             (Some(FixedText { text: new, findings }), _) if self.diff => {
                 let printed = diff::unified(&name, text, &new, LineCounts::AboveOne);
-                Outcome { text: Some(new), printed, findings, error: None }
+                FixOutcome { text: Some(new), printed, findings, error: None }
             }
             (Some(FixedText { text: new, findings }), Input::Stdin) => {
-                Outcome { printed: new.clone(), text: Some(new), findings, error: None }
+                FixOutcome { printed: new.clone(), text: Some(new), findings, error: None }
             }
             (Some(FixedText { text: new, findings }), Input::File(path)) => {
                 match files::replace_text(path, text, &new) {
-                    Ok(()) => Outcome { text: Some(new), findings, ..Outcome::default() },
-                    Err(reason) => Outcome { error: Some(reason), ..Outcome::default() },
+                    Ok(()) => FixOutcome { text: Some(new), findings, ..FixOutcome::default() },
+                    Err(reason) => FixOutcome { error: Some(reason), ..FixOutcome::default() },
                 }
             }
         }
     }
 
     /// Adds the fixed findings to the summary, and removes them from the number of fixable ones.
-    pub(super) fn count(self, summary: &mut Summary, outcome: &Outcome) {
+    pub(super) fn count_fixed(self, summary: &mut Summary, outcome: &FixOutcome) {
         summary.fixed += outcome.findings;
         summary.fixed_files += usize::from(outcome.findings > 0);
         summary.is_diff = self.diff;

@@ -1,11 +1,11 @@
 //! Folds a report that a person reads on a terminal: of a folder with many findings, the first ones are shown.
 //!
 //! One folder of test data must not bury what the rest of a repository has. A folder is folded beyond
-//! [`MAX_IN_FOLDER`] findings. Of several such folders side by side only the first is shown at all, since they are
-//! parts of one set of test data; folders with few findings are shown whole, up to [`MAX_SIDE_BY_SIDE`] of one parent.
+//! [`MAX_FINDINGS_IN_FOLDER`] findings. Of several such folders side by side only the first is shown at all, since they are
+//! parts of one set of test data; folders with few findings are shown whole, up to [`MAX_FINDINGS_SIDE_BY_SIDE`] of one parent.
 //!
 //! Invariant: what is folded is counted and named at the end, and the exit code and the summary know nothing of it.
-//! At most [`MAX_IN_FOLDER`] findings are held back, until their folder is complete; texts between findings are kept.
+//! At most [`MAX_FINDINGS_IN_FOLDER`] findings are held back, until their folder is complete; texts between findings are kept.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
@@ -18,15 +18,15 @@ use tollgate_formats::count::counted;
 use tollgate_formats::sanitize;
 
 /// Maximum number of findings shown of one folder.
-const MAX_IN_FOLDER: usize = 20;
-/// Maximum number of findings shown of all folders with the same parent that have at most [`MAX_IN_FOLDER`] each.
-const MAX_SIDE_BY_SIDE: usize = 100;
+const MAX_FINDINGS_IN_FOLDER: usize = 20;
+/// Maximum number of findings shown of all folders with the same parent that have at most [`MAX_FINDINGS_IN_FOLDER`] each.
+const MAX_FINDINGS_SIDE_BY_SIDE: usize = 100;
 /// Maximum number of folded folders that are named at the end.
-const MAX_NAMED: usize = 5;
+const MAX_NAMED_FOLDERS: usize = 5;
 
-/// The number of shown and omitted findings, by folder.
+/// Decides which findings of a report on a terminal are shown, and counts shown and hidden findings by folder.
 #[derive(Debug)]
-pub(super) struct Folds {
+pub(super) struct ReportFolder {
     /// The folders that the user named. They are folded, but cannot be excluded.
     roots: Vec<PathBuf>,
     folders: BTreeMap<PathBuf, FolderCounts>,
@@ -55,9 +55,9 @@ struct ParentCounts {
     shown: usize,
 }
 
-impl Folds {
-    pub(super) fn new(roots: &[PathBuf]) -> Folds {
-        Folds {
+impl ReportFolder {
+    pub(super) fn new(roots: &[PathBuf]) -> ReportFolder {
+        ReportFolder {
             roots: roots.to_vec(),
             folders: BTreeMap::new(),
             parents: HashMap::new(),
@@ -66,8 +66,8 @@ impl Folds {
         }
     }
 
-    /// Adds the part of a file, and returns what to print now. `folder` is `None` for a file that the user named, which
-    /// is shown whole.
+    /// Adds the part of a file to the report, and returns what to print now. `folder` is `None` for a file that
+    /// the user named, which is shown whole.
     pub(super) fn add(&mut self, folder: Option<&Path>, piece: &Piece) -> String {
         let mut out = String::new();
         if self.current.as_deref() != folder {
@@ -81,7 +81,7 @@ impl Folds {
         let counts = self.folders.entry(folder.to_owned()).or_default();
         for (text, is_finding) in piece.parts() {
             counts.found += usize::from(is_finding);
-            if !is_finding || counts.found <= MAX_IN_FOLDER {
+            if !is_finding || counts.found <= MAX_FINDINGS_IN_FOLDER {
                 self.held.push((text.to_owned(), is_finding));
             }
         }
@@ -100,31 +100,33 @@ impl Folds {
         };
         let parent = self.parents.entry(folder.parent().unwrap_or(&folder).to_owned()).or_default();
         let is_root = |path: &Path| self.roots.iter().any(|root| root == path);
-        let is_shown = if counts.found > MAX_IN_FOLDER {
+        let is_shown = if counts.found > MAX_FINDINGS_IN_FOLDER {
             parent.folded.get_or_insert_with(|| folder.clone()) == &folder
         } else {
             parent.shown += findings;
-            parent.shown <= MAX_SIDE_BY_SIDE || folder.parent().is_none_or(is_root) || is_root(&folder)
+            parent.shown <= MAX_FINDINGS_SIDE_BY_SIDE
+                || folder.parent().is_none_or(is_root)
+                || is_root(&folder)
         };
         counts.shown += if is_shown { findings } else { 0 };
         held.into_iter().filter(|(_, is_finding)| is_shown || !is_finding).map(|(text, _)| text).collect()
     }
 
-    /// The rest of the report, and the text about hidden findings that follows its summary.
+    /// Returns the rest of the report, and the text about hidden findings that follows its summary.
     pub(super) fn end(mut self) -> (String, String) {
         let rest = self.complete_folder();
         let mut folded = self.folded_folders();
         // The largest first: that one is the reason.
         folded.sort_by_key(|(_, hidden)| std::cmp::Reverse(*hidden));
         let mut out = String::new();
-        for (folder, hidden) in folded.iter().take(MAX_NAMED) {
+        for (folder, hidden) in folded.iter().take(MAX_NAMED_FOLDERS) {
             let name = files::shown(folder);
             let exclude =
                 self.exclude_glob(folder).map(|glob| format!("; leave it out with `--exclude {glob}`"));
             let (name, exclude) = (sanitize::line(&name), exclude.unwrap_or_default());
             _ = writeln!(out, "Not shown: {} in {name}{exclude}.", counted(*hidden, "finding"));
         }
-        let others = folded.get(MAX_NAMED..).unwrap_or_default();
+        let others = folded.get(MAX_NAMED_FOLDERS..).unwrap_or_default();
         if !others.is_empty() {
             let hidden: usize = others.iter().map(|(_, hidden)| hidden).sum();
             _ = writeln!(out, "Not shown: {hidden} findings in {} more folders.", others.len());
@@ -135,8 +137,8 @@ impl Folds {
         (rest, out)
     }
 
-    /// The folders with hidden findings, and how many each has. Several are replaced by their parent if nothing else is
-    /// in it.
+    /// Returns the folders with hidden findings, and the number of each. Several folders are replaced by their
+    /// parent if it has no others.
     fn folded_folders(&self) -> Vec<(PathBuf, usize)> {
         let mut by_parent: BTreeMap<&Path, Vec<(&Path, usize)>> = BTreeMap::new();
         for (folder, counts) in self.folders.iter().filter(|(_, counts)| counts.hidden() > 0) {
@@ -156,15 +158,16 @@ impl Folds {
     }
 
     /// True if one line at the end names `parent` instead of each folder below it: its folders with few findings
-    /// have more than [`MAX_SIDE_BY_SIDE`] together, or every folder below it has more than [`MAX_IN_FOLDER`].
+    /// have more than [`MAX_FINDINGS_SIDE_BY_SIDE`] together, or every folder below it has more than [`MAX_FINDINGS_IN_FOLDER`].
     fn is_named_as_one(&self, parent: &Path) -> bool {
         let mut below =
             self.folders.range(parent.to_owned()..).take_while(|(folder, _)| folder.starts_with(parent));
-        self.parents.get(parent).is_some_and(|counts| counts.shown > MAX_SIDE_BY_SIDE)
-            || below.all(|(_, counts)| counts.found > MAX_IN_FOLDER)
+        self.parents.get(parent).is_some_and(|counts| counts.shown > MAX_FINDINGS_SIDE_BY_SIDE)
+            || below.all(|(_, counts)| counts.found > MAX_FINDINGS_IN_FOLDER)
     }
 
-    /// The glob for `--exclude` that leaves out a folder, quoted for a shell; `None` for a folder that the user named.
+    /// Returns the glob for `--exclude` that leaves out a folder, quoted for a shell; `None` for a folder that
+    /// the user named.
     fn exclude_glob(&self, folder: &Path) -> Option<String> {
         let below = |root: &PathBuf| folder.strip_prefix(root).ok().map(Path::to_owned);
         let below_root = self.roots.iter().filter_map(below).min_by_key(|path| path.components().count())?;
@@ -190,13 +193,13 @@ impl Folds {
 mod tests {
     use std::path::{Path, PathBuf};
 
-    use super::Folds;
+    use super::ReportFolder;
     use crate::report::Piece;
 
     /// The numbers of findings shown by folder, and the end.
     fn fold(roots: &[&str], findings: &[(&str, usize)]) -> (Vec<(String, usize)>, String) {
         let roots: Vec<PathBuf> = roots.iter().map(PathBuf::from).collect();
-        let mut folds = Folds::new(&roots);
+        let mut folds = ReportFolder::new(&roots);
         let mut out = String::new();
         for (folder, count) in findings {
             for _ in 0..*count {

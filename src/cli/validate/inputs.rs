@@ -6,7 +6,7 @@ use super::super::check::{FileRole, TextSource};
 use super::super::console::Console;
 use super::super::outcome::Failure;
 use super::check::WorkItem;
-use super::layout::Layout;
+use super::layout::RepositoryLayout;
 use crate::files::{self, Excludes, FolderWalk, Input, WalkOptions};
 use crate::report::NotRead;
 use tollgate_formats::sanitize;
@@ -43,7 +43,7 @@ pub(super) struct WalkArgs {
 }
 
 impl WalkArgs {
-    pub(super) fn options(&self) -> Result<WalkOptions, Failure> {
+    pub(super) fn walk_options(&self) -> Result<WalkOptions, Failure> {
         let base = std::env::current_dir().unwrap_or_default();
         let excludes = Excludes::new(&base, &self.exclude)
             .map_err(|error| Failure::Usage(format!("--exclude {error}")))?;
@@ -63,7 +63,7 @@ pub(in super::super) struct FoundInputs {
     pub(super) kustomizations: Vec<PathBuf>,
 }
 
-/// Finds the inputs of the arguments, in order: files, and the manifests in folders.
+/// Finds the inputs of the paths on the command line, in order: named files, stdin, and the manifests in folders.
 pub(in super::super) fn find_inputs(
     paths: &[PathBuf],
     options: &WalkOptions,
@@ -120,10 +120,10 @@ impl FoundInputs {
         if walk.inputs.is_empty() && walk.errors.is_empty() {
             console.note(&no_manifests_note(folder, &walk));
         }
-        let layout = Layout::from_walk(&walk);
+        let layout = RepositoryLayout::from_walk(&walk);
         self.kustomizations.extend_from_slice(&walk.kustomizations);
         let role = |input: &Input| match input {
-            Input::File(path) => layout.role(path),
+            Input::File(path) => layout.role_of(path),
             Input::Stdin => FileRole::Plain,
         };
         let source = |input: &Input| match input {
@@ -139,7 +139,7 @@ impl FoundInputs {
     }
 }
 
-/// The note about a folder without manifests. It is not an error, because a repository may have none yet.
+/// Returns the note about a folder without manifests. It is not an error, because a repository may have none yet.
 fn no_manifests_note(folder: &Path, walk: &FolderWalk) -> String {
     let folder = folder.display().to_string();
     let hint = if walk.ignored > 0 { "; use --no-ignore to include ignored files" } else { "" };

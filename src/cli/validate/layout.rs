@@ -13,28 +13,31 @@ use crate::files::{self, FolderWalk, Input};
 use tollgate_document::doc::Value;
 use tollgate_document::source::documents;
 
-/// Largest kustomization that is read for its patches.
+/// Maximum size in bytes of a kustomization that is read.
 pub(super) const MAX_KUSTOMIZATION_BYTES: u64 = 1 << 20;
 
 /// Charts and patches of a repository. Paths are absolute and have no `.` or `..`.
 #[derive(Debug, Default)]
-pub(super) struct Layout {
+pub(super) struct RepositoryLayout {
     charts: HashSet<PathBuf>,
     patches: HashSet<PathBuf>,
 }
 
-impl Layout {
-    /// The layout of the charts and kustomizations that a walk found.
-    pub(super) fn from_walk(walk: &FolderWalk) -> Layout {
+impl RepositoryLayout {
+    /// Determines charts and patches from the charts and kustomizations that a walk found.
+    pub(super) fn from_walk(walk: &FolderWalk) -> RepositoryLayout {
         let mut named = NamedFiles::default();
         walk.kustomizations.iter().for_each(|path| named.add_kustomization(path));
         // A file that some kustomization uses as a whole object is one.
         let patches = named.patches.difference(&named.resources).cloned().collect();
-        Layout { charts: walk.charts.iter().map(|folder| normal_absolute(folder)).collect(), patches }
+        RepositoryLayout {
+            charts: walk.charts.iter().map(|folder| normal_absolute(folder)).collect(),
+            patches,
+        }
     }
 
-    /// The role of a file, derived from its location.
-    pub(super) fn role(&self, path: &Path) -> FileRole {
+    /// Returns the role of a file in the repository, derived from its path.
+    pub(super) fn role_of(&self, path: &Path) -> FileRole {
         if self.charts.is_empty() && self.patches.is_empty() {
             return FileRole::Plain;
         }
@@ -83,11 +86,11 @@ impl NamedFiles {
 mod tests {
     use std::path::Path;
 
-    use super::{FileRole, Layout, normal_absolute};
+    use super::{FileRole, RepositoryLayout, normal_absolute};
 
     #[test]
     fn roles_are_told_by_places() {
-        let layout = Layout {
+        let layout = RepositoryLayout {
             charts: [normal_absolute(Path::new("charts/gpu"))].into(),
             patches: [normal_absolute(Path::new("prod/../base/patch.yaml"))].into(),
         };
@@ -99,7 +102,7 @@ mod tests {
             ("base/patch.yaml", FileRole::KustomizePatch),
             ("base/other.yaml", FileRole::Plain),
         ] {
-            assert_eq!(layout.role(Path::new(path)), role, "{path}");
+            assert_eq!(layout.role_of(Path::new(path)), role, "{path}");
         }
     }
 }

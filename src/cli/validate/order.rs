@@ -12,10 +12,10 @@ use std::time::Duration;
 
 use super::super::outcome::Failure;
 
-/// Most results that wait for an earlier one.
+/// Maximum number of results that wait for an earlier one.
 const MAX_RESULTS_AHEAD: usize = 256;
-/// Stack of a worker: the CEL parser is recursive, with large frames.
-const WORKER_STACK: usize = 16 << 20;
+/// Stack size of a worker; large, because the CEL parser is recursive.
+const WORKER_STACK_BYTES: usize = 16 << 20;
 /// Interval at which the caller gets [`Event::Waiting`] while no result is ready.
 const WAIT_INTERVAL: Duration = Duration::from_millis(100);
 
@@ -29,7 +29,7 @@ pub(super) enum Event<'w, W, O> {
     Waiting,
 }
 
-struct Queue<O> {
+struct ResultQueue<O> {
     taken: usize,
     delivered: usize,
     done: BTreeMap<usize, Option<O>>,
@@ -37,30 +37,30 @@ struct Queue<O> {
 }
 
 struct SharedQueue<O> {
-    queue: Mutex<Queue<O>>,
+    queue: Mutex<ResultQueue<O>>,
     ready: Condvar,
     space: Condvar,
 }
 
 impl<O> SharedQueue<O> {
-    fn lock(&self) -> MutexGuard<'_, Queue<O>> {
+    fn lock(&self) -> MutexGuard<'_, ResultQueue<O>> {
         // No code under the lock can panic with an inconsistent queue.
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Performs all work on several threads and delivers the results in the order of `work`, until `deliver` fails.
-pub(super) fn in_order<W: Sync, O: Send>(
+pub(super) fn run_in_order<W: Sync, O: Send>(
     work: &[W],
     perform: impl Fn(&W) -> O + Sync,
     mut deliver: impl FnMut(Event<'_, W, O>) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
-    let queue = Queue { taken: 0, delivered: 0, done: BTreeMap::new(), stopped: false };
+    let queue = ResultQueue { taken: 0, delivered: 0, done: BTreeMap::new(), stopped: false };
     let shared = SharedQueue { queue: Mutex::new(queue), ready: Condvar::new(), space: Condvar::new() };
     let cores = std::thread::available_parallelism().map_or(1, usize::from).min(work.len());
     std::thread::scope(|scope| {
         for started in 0..cores {
-            let worker = std::thread::Builder::new().stack_size(WORKER_STACK);
+            let worker = std::thread::Builder::new().stack_size(WORKER_STACK_BYTES);
             match worker.spawn_scoped(scope, || run_worker(work, &perform, &shared)) {
                 Ok(_) => {}
                 // One worker is enough.
@@ -121,7 +121,7 @@ fn deliver_all<W, O>(
 
 #[cfg(test)]
 mod tests {
-    use super::{Event, Failure, in_order};
+    use super::{Event, Failure, run_in_order};
 
     #[test]
     fn results_come_in_order_and_a_crash_costs_one() {
@@ -131,7 +131,7 @@ mod tests {
             assert_ne!(*item, 7, "a bug");
             *item
         };
-        let result = in_order(&work, perform, |event| {
+        let result = run_in_order(&work, perform, |event| {
             match event {
                 Event::Done(item) => seen.push(item),
                 Event::Crashed(item) => seen.push(*item + 10_000),

@@ -48,14 +48,14 @@ impl LoadedBaseline {
     }
 }
 
-/// The folder that the paths of a baseline are relative to.
+/// Returns the folder that the paths of a baseline are relative to: its own, without links.
 pub(super) fn baseline_folder(path: &Path) -> Result<PathBuf, Failure> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     std::fs::canonicalize(folder)
         .map_err(|error| Failure::Usage(format!("{}: {}", path.display(), files::io_reason(&error))))
 }
 
-/// The name of an input in a baseline: its path relative to `folder`, that of the baseline.
+/// Returns the name of an input in a baseline: its path relative to `folder`; `-` for stdin.
 pub(super) fn baseline_name(input: &Input, folder: &Path) -> String {
     let Input::File(path) = input else { return "-".to_owned() };
     let real = real_path(path).unwrap_or_else(|| path.clone());
@@ -91,7 +91,7 @@ impl<'c> CheckSettings<'c> {
         self.configured.settings.fails_on_warn
     }
 
-    /// The overrides that hold for a file.
+    /// Returns the overrides that apply to an input.
     pub(super) fn overrides(&self, input: &Input) -> Vec<&Override> {
         let Some(config) = self.config.filter(|config| !config.file.overrides.is_empty()) else {
             return Vec::new();
@@ -111,11 +111,11 @@ pub(super) struct GivenSettings<'a> {
     pub(super) levels: &'a LevelArgs,
     pub(super) namespaces: Option<&'a PathBuf>,
     pub(super) baseline: Option<&'a Path>,
-    /// A new baseline is written: no other one counts.
+    /// True if a new baseline is written, so that no existing one is used.
     pub(super) is_writing_baseline: bool,
 }
 
-/// An input with the number of its settings.
+/// An input with the index of its settings.
 #[derive(Debug)]
 pub(super) struct ConfiguredWork {
     pub(super) item: WorkItem,
@@ -126,7 +126,7 @@ pub(super) struct ConfiguredWork {
 #[derive(Debug)]
 pub(super) struct Configurations {
     lookup: ConfigLookup,
-    /// The numbers of configurations, in the order of their first file.
+    /// Indexes of the configurations that inputs use, in the order of their first input.
     used: Vec<Option<usize>>,
 }
 
@@ -135,16 +135,19 @@ impl Configurations {
         Ok(Configurations { lookup: arguments.lookup()?, used: Vec::new() })
     }
 
-    /// Assigns its settings to each input. Also returns how many inputs were left out because a configuration excludes
-    /// them.
-    pub(super) fn assign(&mut self, work: Vec<WorkItem>) -> Result<(Vec<ConfiguredWork>, usize), Failure> {
+    /// Assigns to each input the index of its settings. Also returns how many inputs were left out because a
+    /// configuration excludes them.
+    pub(super) fn assign_settings(
+        &mut self,
+        work: Vec<WorkItem>,
+    ) -> Result<(Vec<ConfiguredWork>, usize), Failure> {
         let mut assigned = Vec::with_capacity(work.len());
         let mut excluded = 0;
         for item in work {
             let number = match &item {
                 WorkItem::InputError(_) => Some(0),
-                WorkItem::Read(input, source) => self.settings_number(input, source.is_found())?,
-                WorkItem::Search(path) => self.settings_number(&Input::File(path.clone()), true)?,
+                WorkItem::Read(input, source) => self.settings_index(input, source.is_found())?,
+                WorkItem::Search(path) => self.settings_index(&Input::File(path.clone()), true)?,
             };
             match number {
                 Some(settings) => assigned.push(ConfiguredWork { item, settings }),
@@ -154,9 +157,10 @@ impl Configurations {
         Ok((assigned, excluded))
     }
 
-    /// The number of an input's settings; `None` if its configuration excludes it and a walk found it (`is_walked`).
-    fn settings_number(&mut self, input: &Input, is_walked: bool) -> Result<Option<usize>, Failure> {
-        let found = self.lookup.of_input(input)?;
+    /// Returns the index of the settings of an input; `None` if its configuration excludes it and a walk found it
+    /// (`is_walked`).
+    fn settings_index(&mut self, input: &Input, is_walked: bool) -> Result<Option<usize>, Failure> {
+        let found = self.lookup.find_for_input(input)?;
         if is_walked
             && let Input::File(path) = input
             && let Some(config) = self.lookup.get(found).filter(|config| config.file.exclude.is_some())
@@ -171,15 +175,15 @@ impl Configurations {
         Ok(Some(self.used.len() - 1))
     }
 
-    /// Loads the settings, by index. Without any input, loads those of the working folder, because a broken
-    /// policy is an error in any case.
-    pub(super) fn settings(
+    /// Loads the settings of all used configurations, in the order of their indexes. Without inputs, loads those
+    /// of the working directory, because a broken policy is an error in any case.
+    pub(super) fn load_settings(
         &mut self,
         given: GivenSettings<'_>,
         state: Option<&Arc<Snapshot>>,
     ) -> Result<Vec<CheckSettings<'_>>, Failure> {
         if self.used.is_empty() {
-            self.used.push(self.lookup.of_input(&Input::Stdin)?);
+            self.used.push(self.lookup.find_for_input(&Input::Stdin)?);
         }
         let lookup = &self.lookup;
         let build = |found: &Option<usize>| CheckSettings::new(lookup.get(*found), given, state);

@@ -9,14 +9,14 @@ use std::path::{Path, PathBuf};
 use super::super::console::{Console, IgnoreBrokenPipe};
 use super::super::outcome::Failure;
 use super::check::FileOutput;
-use super::fold::Folds;
+use super::fold::ReportFolder;
 use crate::config::{Baseline, MAX_BASELINE_BYTES};
 use crate::files;
 use crate::report::{Format, Report, Statistics, Summary};
 use tollgate_document::doc::Value;
 use tollgate_document::source::documents;
 
-/// The value of `--output-file`.
+/// The value of `--output-file`: a report format and the file to write to.
 #[derive(Clone, Debug)]
 pub(super) struct FileTarget {
     pub(super) format: Format,
@@ -31,9 +31,7 @@ impl FileTarget {
         let real = |path: &Path| std::fs::canonicalize(path).or_else(|_| std::path::absolute(path)).ok();
         !is_device && real(&self.path) == real(path)
     }
-}
 
-impl FileTarget {
     /// True if the path has a source file (YAML, a manifest or a baseline), and not the report of an earlier run.
     pub(super) fn is_source(&self) -> bool {
         let size =
@@ -57,7 +55,7 @@ impl FileTarget {
 }
 
 /// Parses the value of `--output-file`, `FORMAT=PATH`.
-pub(super) fn parse(text: &str) -> Result<FileTarget, String> {
+pub(super) fn parse_file_target(text: &str) -> Result<FileTarget, String> {
     let names = Format::ALL.map(Format::name).join(", ");
     let (name, path) = text
         .split_once('=')
@@ -72,18 +70,18 @@ pub(super) fn parse(text: &str) -> Result<FileTarget, String> {
     Ok(FileTarget { format, path: PathBuf::from(path) })
 }
 
-/// The open reports; the first one is stdout's.
+/// The open destinations of all reports; the first report goes to stdout.
 #[derive(Debug)]
 pub(super) struct ReportTargets<'r> {
     reports: &'r [Report],
-    console: &'r mut Console,
+    pub(super) console: &'r mut Console,
     files: Vec<BufWriter<IgnoreBrokenPipe<File>>>,
-    /// Per report: whether a part was written.
+    /// For each report, whether a part was written.
     started: Vec<bool>,
-    /// The first report goes to stderr: something else is on stdout.
-    is_on_stderr: bool,
-    /// The first report is folded.
-    folds: Option<Folds>,
+    /// True if the first report goes to stderr, because stdout contains patches or fixed texts.
+    pub(super) is_on_stderr: bool,
+    /// Folds the first report; `None` if it is shown whole.
+    pub(super) folds: Option<ReportFolder>,
 }
 
 impl<'r> ReportTargets<'r> {
@@ -119,24 +117,9 @@ impl<'r> ReportTargets<'r> {
         })
     }
 
-    /// Writes the first report to stderr, because stdout contains patches or fixed texts.
-    pub(super) fn report_on_stderr(&mut self) {
-        self.is_on_stderr = true;
-    }
-
-    /// Folds the first report, which has to be foldable.
-    pub(super) fn fold(&mut self, folds: Folds) {
-        self.folds = Some(folds);
-    }
-
-    /// Writes data to stdout unchanged.
-    pub(super) fn print(&mut self, text: &str) -> Result<(), Failure> {
-        Ok(self.console.write_data(text)?)
-    }
-
     /// Writes the header of each report.
     pub(super) fn begin(&mut self) -> Result<(), Failure> {
-        self.write_each(|report, _| report.begin())
+        self.write_each(Report::begin)
     }
 
     /// Writes the part of a file to each report.
@@ -156,9 +139,9 @@ impl<'r> ReportTargets<'r> {
 
     /// Writes the footer of each report.
     pub(super) fn end(&mut self, summary: &Summary, statistics: &Statistics) -> Result<(), Failure> {
-        let (rest, folded) = self.folds.take().map(Folds::end).unwrap_or_default();
+        let (rest, folded) = self.folds.take().map(ReportFolder::end).unwrap_or_default();
         self.write_to(0, &rest)?;
-        self.write_each(|report, _| report.end(summary, statistics))?;
+        self.write_each(|report| report.end(summary, statistics))?;
         self.write_to(0, &folded)?;
         for file in &mut self.files {
             file.flush()?;
@@ -166,14 +149,9 @@ impl<'r> ReportTargets<'r> {
         Ok(self.console.finish()?)
     }
 
-    /// Prints an error to stderr.
-    pub(super) fn error(&mut self, message: &str) {
-        self.console.error(message);
-    }
-
-    fn write_each(&mut self, text: impl Fn(&Report, usize) -> String) -> Result<(), Failure> {
+    fn write_each(&mut self, text: impl Fn(&Report) -> String) -> Result<(), Failure> {
         for (index, report) in self.reports.iter().enumerate() {
-            self.write_to(index, &text(report, index))?;
+            self.write_to(index, &text(report))?;
         }
         Ok(())
     }
@@ -194,11 +172,11 @@ impl<'r> ReportTargets<'r> {
 mod tests {
     use std::path::Path;
 
-    use super::parse;
+    use super::parse_file_target;
 
     #[test]
     fn a_target_is_a_format_and_a_path() {
-        let target = parse("sarif=out/a=b.sarif").expect("a target");
+        let target = parse_file_target("sarif=out/a=b.sarif").expect("a target");
         assert_eq!((target.format.name(), target.path.as_path()), ("sarif", Path::new("out/a=b.sarif")));
         for (text, expected) in [
             (
@@ -209,9 +187,12 @@ mod tests {
             ("json=", "expected a path after `=`"),
             ("json=-", "expected a path after `=`; for stdout, use `-o json`"),
         ] {
-            assert_eq!(parse(text).err().as_deref(), Some(expected));
+            assert_eq!(parse_file_target(text).err().as_deref(), Some(expected));
         }
-        assert!(parse("json=./a").expect("a target").writes_to(Path::new("a")));
-        assert!(!parse("json=/dev/null").expect("a target").writes_to(Path::new("/dev/null")), "a device");
+        assert!(parse_file_target("json=./a").expect("a target").writes_to(Path::new("a")));
+        assert!(
+            !parse_file_target("json=/dev/null").expect("a target").writes_to(Path::new("/dev/null")),
+            "a device"
+        );
     }
 }

@@ -6,9 +6,9 @@
 use tollgate_api::profile::ApiKind;
 use tollgate_document::doc::{Value, ValueKind};
 
-/// Path to the pod template of a workload, in which the containers are.
-const TEMPLATE: &[&str] = &["spec", "template", "spec", "containers"];
-const JOB_TEMPLATE: &[&str] = &["spec", "jobTemplate", "spec", "template", "spec", "containers"];
+/// Path to the containers in the pod template of a workload.
+const WORKLOAD_CONTAINERS: &[&str] = &["spec", "template", "spec", "containers"];
+const CRON_JOB_CONTAINERS: &[&str] = &["spec", "jobTemplate", "spec", "template", "spec", "containers"];
 
 /// True if the document lacks apiVersion or kind, and has the fields of a kind that Tollgate checks.
 pub(super) fn has_shape_of_checked_kind(root: Value<'_>) -> bool {
@@ -24,15 +24,15 @@ pub(super) fn has_shape_of_checked_kind(root: Value<'_>) -> bool {
                 // Pods, and what is nearly empty, look like many things.
                 _ => kind.has_full_schema() && kind != ApiKind::DeviceClass,
             };
-            is_meant && has_shape(root, kind)
+            is_meant && has_required_fields(root, kind)
         })
 }
 
 /// True if the object has the fields that every object of the kind has.
-fn has_shape(root: Value<'_>, kind: ApiKind) -> bool {
+fn has_required_fields(root: Value<'_>, kind: ApiKind) -> bool {
     let at = |path: &[&str]| path.iter().fold(root, |value, name| value.get(name));
     let has = |path: &[&str]| !at(path).is_null();
-    let has_pods = |path: &[&str]| is_containers(at(path));
+    let has_pods = |path: &[&str]| are_whole_containers(at(path));
     match kind {
         ApiKind::ResourceClaim => has(&["spec", "devices", "requests"]),
         ApiKind::ResourceClaimTemplate => has(&["spec", "spec", "devices"]),
@@ -44,16 +44,16 @@ fn has_shape(root: Value<'_>, kind: ApiKind) -> bool {
         ApiKind::ClassicClaim => has(&["spec", "resourceClassName"]),
         ApiKind::Pod => has_pods(&["spec", "containers"]),
         ApiKind::Deployment | ApiKind::StatefulSet | ApiKind::DaemonSet | ApiKind::ReplicaSet => {
-            has(&["spec", "selector"]) && has_pods(TEMPLATE)
+            has(&["spec", "selector"]) && has_pods(WORKLOAD_CONTAINERS)
         }
-        ApiKind::Job => has_pods(TEMPLATE),
-        ApiKind::CronJob => has(&["spec", "schedule"]) && has_pods(JOB_TEMPLATE),
+        ApiKind::Job => has_pods(WORKLOAD_CONTAINERS),
+        ApiKind::CronJob => has(&["spec", "schedule"]) && has_pods(CRON_JOB_CONTAINERS),
         ApiKind::FoundationDbCluster => has(&["spec", "version"]),
     }
 }
 
 /// True for a list of whole containers, each with name and image. A patch has only what it changes.
-fn is_containers(list: Value<'_>) -> bool {
+fn are_whole_containers(list: Value<'_>) -> bool {
     let is_whole =
         |item: Value<'_>| !item.get("name").str().is_empty() && !item.get("image").str().is_empty();
     list.kind() == ValueKind::Array && !list.is_empty() && list.items().all(is_whole)

@@ -5,13 +5,13 @@
 use super::reporter::NextCommands;
 use crate::cli::console::{Console, shell_word};
 use crate::cli::given::{GivenFlags, flag_source};
-use crate::cli::live::AskedServer;
+use crate::cli::live::ConnectedServer;
 use crate::cli::outcome::Failure;
 use crate::cli::plugin;
 use crate::cli::shared::ReleaseArgs;
 
-/// Refuses to start if nobody can confirm.
-pub(in crate::cli::drain) fn check_confirmable(is_confirmed: bool) -> Result<(), Failure> {
+/// Returns an error if `--yes` is not set and stdin is no terminal on which a person could confirm.
+pub(in crate::cli::drain) fn require_confirmation(is_confirmed: bool) -> Result<(), Failure> {
     if is_confirmed || Console::is_stdin_terminal() {
         return Ok(());
     }
@@ -21,11 +21,12 @@ pub(in crate::cli::drain) fn check_confirmable(is_confirmed: bool) -> Result<(),
     ))
 }
 
-/// Refuses `--yes` for a cluster that was not named. The service account of a pod has only one cluster.
-pub(in crate::cli::drain) fn check_named(
+/// Returns an error for `--yes` without `--context`, so that no other cluster is changed by mistake. In a pod,
+/// there is only one cluster.
+pub(in crate::cli::drain) fn require_named_cluster(
     is_confirmed: bool,
     release: &ReleaseArgs,
-    asked: &AskedServer,
+    asked: &ConnectedServer,
 ) -> Result<(), Failure> {
     match &asked.endpoint().context {
         Some(context) if is_confirmed && !release.server.context.is_named() => Err(Failure::Usage(format!(
@@ -37,7 +38,7 @@ pub(in crate::cli::drain) fn check_named(
 }
 
 /// Returns the cluster for messages: `context prod`.
-pub(in crate::cli::drain) fn cluster_name(asked: &AskedServer) -> String {
+pub(in crate::cli::drain) fn cluster_name(asked: &ConnectedServer) -> String {
     match &asked.endpoint().context {
         Some(context) => format!("context {context}"),
         None => "the cluster of this pod".to_owned(),
@@ -50,10 +51,10 @@ pub(in crate::cli::drain) const NOT_REPEATED: [&str; 7] =
     ["targets", "state", "dry_run", "check", "now", "quiet", "color"];
 
 /// Flags of `tollgate drain` that the matching `tollgate undrain` command repeats.
-const REPEATED_BACK: [&str; 5] = ["key", "context", "kubeconfig", "lock_namespace", "yes"];
+const REPEATED_BY_UNDRAIN: [&str; 5] = ["key", "context", "kubeconfig", "lock_namespace", "yes"];
 
-/// Flags without a value.
-const SWITCHES: [&str; 8] = [
+/// Flags without a value, which are printed by name only.
+const FLAGS_WITHOUT_VALUE: [&str; 8] = [
     "yes",
     "move_unknown",
     "force",
@@ -64,18 +65,19 @@ const SWITCHES: [&str; 8] = [
     "ignore_preflight_errors",
 ];
 
-/// The flags as they were typed, quoted for a shell, without those in `left_out`.
+/// Returns the flags of the command line except those in `left_out`, quoted so that they can be pasted into a
+/// shell.
 pub(in crate::cli::drain) fn typed_flags(given: &GivenFlags, left_out: &[&str]) -> String {
     let flags = given.flags().filter(|(name, _)| !left_out.contains(name));
     let words = flags.map(|(name, value)| {
         let flag = flag_source(name, false);
-        if SWITCHES.contains(&name) { flag } else { format!("{flag} {}", shell_word(value)) }
+        if FLAGS_WITHOUT_VALUE.contains(&name) { flag } else { format!("{flag} {}", shell_word(value)) }
     });
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// The commands that continue and undo the drain of these targets, wherever they are run. `context` is the one that is
-/// used; `None` in a pod.
+/// Returns the commands that continue and undo the drain of these targets. They name `context`, which this run
+/// uses, because the current context may change; it is `None` in a pod.
 pub(in crate::cli::drain) fn next_commands(
     typed: &[String],
     given: &GivenFlags,
@@ -91,7 +93,7 @@ pub(in crate::cli::drain) fn next_commands(
         words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
     };
     let others: Vec<&str> =
-        given.flags().map(|(name, _)| name).filter(|name| !REPEATED_BACK.contains(name)).collect();
+        given.flags().map(|(name, _)| name).filter(|name| !REPEATED_BY_UNDRAIN.contains(name)).collect();
     NextCommands {
         go_on: command("drain", typed_flags(given, &NOT_REPEATED)),
         go_back: command("undrain", typed_flags(given, &others)),

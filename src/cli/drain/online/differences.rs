@@ -30,9 +30,13 @@ pub(super) fn differences(old: &DrainPlan, new: &DrainPlan) -> Vec<String> {
     for pod in &new.pods {
         let name = pod_name(pod);
         match before.get(pod.uid.as_str()) {
-            None => found.push(format!("pod {name} uses these devices now, and {}", fate(&pod.fate))),
+            None => found.push(format!("pod {name} uses these devices now, and {}", fate_text(&pod.fate))),
             Some(known) if !is_same_fate(&known.fate, &pod.fate) => {
-                found.push(format!("pod {name} {}; before, it {}", fate(&pod.fate), fate(&known.fate)));
+                found.push(format!(
+                    "pod {name} {}; before, it {}",
+                    fate_text(&pod.fate),
+                    fate_text(&known.fate)
+                ));
             }
             Some(_) => {}
         }
@@ -40,7 +44,7 @@ pub(super) fn differences(old: &DrainPlan, new: &DrainPlan) -> Vec<String> {
     let planned = old.waves.len().saturating_sub(done);
     if planned != new.waves.len() {
         found.push(format!("{} left, not {planned}", counted(new.waves.len(), "wave")));
-    } else if let Some(pod) = first_other_wave(new, &before, done) {
+    } else if let Some(pod) = first_pod_in_other_wave(new, &before, done) {
         found.push(format!("the order changed, from pod {} on", pod_name(pod)));
     }
     found
@@ -63,8 +67,8 @@ fn rule_differences(old: &DrainPlan, new: &DrainPlan, found: &mut Vec<String>) {
     }
 }
 
-/// The first pod that moves in another wave than announced.
-fn first_other_wave<'p>(
+/// Returns the first pod that moves in another wave than in the old plan; `done` waves of that plan are over.
+fn first_pod_in_other_wave<'p>(
     new: &'p DrainPlan,
     before: &BTreeMap<&str, &PlannedPod>,
     done: usize,
@@ -78,7 +82,8 @@ fn first_other_wave<'p>(
     })
 }
 
-/// True if both pods move, or stay for the same reason. Where replacements go changes all the time.
+/// True if the pod moves in both plans, or stays for the same reason. Nodes are not compared, because they change
+/// all the time.
 fn is_same_fate(old: &Fate, new: &Fate) -> bool {
     match (old, new) {
         (Fate::Moves { .. }, Fate::Moves { .. }) => true,
@@ -87,7 +92,7 @@ fn is_same_fate(old: &Fate, new: &Fate) -> bool {
     }
 }
 
-fn fate(fate: &Fate) -> String {
+fn fate_text(fate: &Fate) -> String {
     match fate {
         Fate::Moves { .. } => "moves".to_owned(),
         Fate::Stays { reason, .. } => format!("stays ({})", reason_of_pod(*reason)),

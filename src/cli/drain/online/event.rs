@@ -18,19 +18,19 @@ pub(super) enum Event {
     Preflight { check: String, problem: Option<String> },
     /// Another drain holds the Lease. If nobody renews it for so many seconds, it is taken over.
     LockWaits { holder: String, seconds: i64 },
-    /// The Lease is ours.
+    /// This drain holds the Lease.
     Locked { lease: String, holder: String },
     /// A rule was created with effect None.
     RuleCreated { rule: String, devices: usize },
     /// The rule exists from an earlier run of this drain.
     RuleFound { rule: String, effect: String },
-    /// The eviction controller has seen the rule: its own words.
+    /// The eviction controller has seen the rule; `message` is that of the condition that it wrote.
     RuleConfirmed { rule: String, message: String },
     /// The rule has effect NoSchedule: no new pod gets the devices.
     RuleClosed { rule: String },
     /// The rule was deleted.
     RuleDeleted { rule: String },
-    /// The plan that was made before this wave differs from the one before it.
+    /// The plan made before this wave differs from the previous plan.
     PlanChanged { differences: Vec<String> },
     /// A pod got a selected device while the devices were being closed, and is drained too.
     PodJoined { pod: PodRef },
@@ -52,13 +52,14 @@ pub(super) enum Event {
     ReplacementReady { wave: usize, pod: PodRef, node: String },
     /// Every pod of the wave is gone, and its workloads are as ready as before.
     WaveFinished { wave: usize, seconds: u64 },
-    /// One of the two looks at the claims. `holding` claims still have selected devices.
+    /// The claims were listed for the first or second time (`look`); those in `holding` still have selected
+    /// devices.
     Proof { look: usize, holding: Vec<HoldingClaim> },
-    /// The end of `--check`. The devices are closed if rules of this drain keep new pods off them.
+    /// The result of `--check`. `closed` is true if rules of this drain keep new pods off the devices.
     Checked { devices: usize, closed: bool, holding: Vec<HoldingClaim> },
     /// The drain stopped before its end. The rules stay as they are.
     Stopped { why: String, evicted: usize, left: usize, go_on: String, go_back: String },
-    /// The drain ended.
+    /// The drain ended; claims in `holding` still have selected devices.
     Finished { devices: usize, evicted: usize, seconds: u64, holding: Vec<HoldingClaim> },
 }
 

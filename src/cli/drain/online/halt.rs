@@ -3,9 +3,9 @@
 /// The reason why a drain ends before all its steps are done.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Halt {
-    /// It did not begin, or what it had begun was undone: no pod was evicted, and no rule is left.
+    /// The drain did not start, or its rules were deleted again: no pod was evicted, and no rule is left.
     Refused(String),
-    /// It stopped. The rules stay, so that nothing gets the devices that are free already.
+    /// The drain stopped halfway. Its rules stay, so that no new pod gets devices that are free already.
     Stopped(String),
 }
 

@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use super::recording::Recorder;
-use super::server::{Answer, ObjectKey, ObjectStore, Server, StoredDoc, copy_of};
+use super::server::{Answer, ObjectKey, ObjectStore, Server, StoredDoc, owned_copy};
 use crate::cli::clock;
 use crate::cli::outcome::Failure;
-use crate::cli::snapshot::{Projection, project};
+use crate::cli::snapshot::{Projection, keep_needed_fields};
 use crate::cluster::{
     ApiError, BUDGETS, CLAIMS, CLASSES, Cluster, ListEvent, Listed, ListedKind, NAMESPACES, NODES,
     ObjectWatch, PODS, ProjectFn, RULES, ReadLimits, SLICES, TEMPLATES, WatchState, WatchedObject,
@@ -17,13 +17,13 @@ use crate::cluster::{
 use tollgate_forecast::ObjectKind;
 use tollgate_formats::gotime::Timestamp;
 
-/// The kinds that a drain cannot do without.
+/// Kinds that a drain must be able to list; without one of them it does not start.
 pub(super) const NEEDED_KINDS: [ListedKind; 9] =
     [NAMESPACES, NODES, CLASSES, SLICES, RULES, TEMPLATES, CLAIMS, PODS, BUDGETS];
 
 /// Maximum time until all watches have listed their objects; large clusters take long.
 const SYNC_TIMEOUT: Duration = Duration::from_mins(2);
-/// Maximum time after Ctrl-C until a pause ends.
+/// Longest sleep without a look at the interrupt flag, so that Ctrl-C ends a pause soon.
 const INTERRUPT_PERIOD: Duration = Duration::from_millis(100);
 
 /// The connection of a drain to a running cluster.
@@ -34,7 +34,7 @@ pub(super) struct LiveServer {
     objects: ObjectStore,
     revision: u64,
     now: Timestamp,
-    /// `None` while Ctrl-C ends the process.
+    /// Set by Ctrl-C once interrupts are held; `None` before, while Ctrl-C ends the process.
     interrupted: Option<Arc<AtomicBool>>,
     recorder: Option<Recorder>,
 }
@@ -47,7 +47,8 @@ impl LiveServer {
         wanted: &[ListedKind],
         recorder: Option<Recorder>,
     ) -> Result<(LiveServer, Vec<String>), Failure> {
-        let project: ProjectFn = Arc::new(|kind, _, object| Ok(project(kind, object, projection())));
+        let project: ProjectFn =
+            Arc::new(|kind, _, object| Ok(keep_needed_fields(kind, object, projection())));
         let watch = ObjectWatch::start(cluster, needed, wanted, &project, "manifests/components/drain");
         watch.wait_until_synced(SYNC_TIMEOUT).map_err(|failures| Failure::Input(failures.join("; ")))?;
         let mut objects = ObjectStore::default();
@@ -64,38 +65,45 @@ impl LiveServer {
         let (cluster, now) = (cluster.clone(), clock::timestamp());
         let mut server =
             LiveServer { cluster, watch, objects, revision: 0, now, interrupted: None, recorder };
-        server.read_all();
+        server.copy_watched_objects();
         if let Some(recorder) = &mut server.recorder {
-            recorder.ended(now, "connect", &Ok(()));
+            recorder.record_call(now, "connect", &Ok(()));
         }
         Ok((server, notes))
     }
 
-    /// Copies all objects from the watches.
-    fn read_all(&mut self) {
+    /// Replaces all objects by those that the watches have now.
+    fn copy_watched_objects(&mut self) {
         let all = self.watch.objects();
         self.revision = all.revision;
         self.objects.clear();
         for object in &all.objects {
-            self.set(object.kind, &object.namespace, &object.name, Some(object));
+            self.set_object(object.kind, &object.namespace, &object.name, Some(object));
         }
     }
 
-    fn set(&mut self, kind: ListedKind, namespace: &str, name: &str, object: Option<&Arc<WatchedObject>>) {
+    /// Adds, replaces or (`None`) removes an object, and records the change.
+    fn set_object(
+        &mut self,
+        kind: ListedKind,
+        namespace: &str,
+        name: &str,
+        object: Option<&Arc<WatchedObject>>,
+    ) {
         let version = kind.versions.first().copied().unwrap_or_default();
         let Some(known) = ObjectKind::of(&kind.api_version(version), kind.kind) else { return };
         let key: ObjectKey = (known, namespace.to_owned(), name.to_owned());
         let stored = object.map(|object| StoredDoc {
             api_version: object.api_version.to_string(),
-            object: copy_of(object.object.root()),
+            object: owned_copy(object.object.root()),
         });
         if let Some(recorder) = &mut self.recorder {
-            recorder.change(&key, stored.as_ref());
+            recorder.record_change(&key, stored.as_ref());
         }
         self.objects.set(key, stored);
     }
 
-    /// Sets the time of this exchange.
+    /// Sets the time that [`Server::now`] returns until the next call.
     fn tick(&mut self) {
         self.now = clock::timestamp();
     }
@@ -115,7 +123,7 @@ impl Server for LiveServer {
         }
         self.tick();
         if let Some(recorder) = &mut self.recorder {
-            recorder.ended(self.now, "pause", &Ok(()));
+            recorder.record_call(self.now, "pause", &Ok(()));
         }
     }
 
@@ -131,7 +139,7 @@ impl Server for LiveServer {
         let answer = self.cluster.send(request.clone()).map(|(code, body)| Answer { code, body });
         self.tick();
         if let Some(recorder) = &mut self.recorder {
-            recorder.exchange(self.now, request, &answer);
+            recorder.record_request(self.now, request, &answer);
         }
         answer
     }
@@ -141,16 +149,16 @@ impl Server for LiveServer {
             Some(changes) => {
                 for change in &changes {
                     self.revision = change.revision;
-                    self.set(change.kind, &change.namespace, &change.name, change.object.as_ref());
+                    self.set_object(change.kind, &change.namespace, &change.name, change.object.as_ref());
                 }
             }
-            None => self.read_all(),
+            None => self.copy_watched_objects(),
         }
         self.tick();
         let failures = self.watch.failures();
         let result = if failures.is_empty() { Ok(()) } else { Err(failures.join("; ")) };
         if let Some(recorder) = &mut self.recorder {
-            recorder.ended(self.now, "refresh", &result);
+            recorder.record_call(self.now, "refresh", &result);
         }
         result
     }
@@ -166,11 +174,11 @@ impl Server for LiveServer {
         let listed =
             self.cluster.list(&CLAIMS, CLAIMS.versions, None, ReadLimits::WHOLE, &mut |event| match event {
                 ListEvent::Object { api_version, object } => {
-                    let kept = project(&CLAIMS, object, projection());
+                    let kept = keep_needed_fields(&CLAIMS, object, projection());
                     let metadata = object.get("metadata");
                     let name = |field: &str| metadata.get(field).str().to_owned();
                     let stored =
-                        StoredDoc { api_version: api_version.to_owned(), object: copy_of(kept.root()) };
+                        StoredDoc { api_version: api_version.to_owned(), object: owned_copy(kept.root()) };
                     claims.set((ObjectKind::ResourceClaim, name("namespace"), name("name")), Some(stored));
                 }
                 ListEvent::LeftOut { namespace, name, why } => {
@@ -186,7 +194,7 @@ impl Server for LiveServer {
             Err(error) => Err(format!("cannot list resourceclaims: {error}")),
         };
         if let Some(recorder) = &mut self.recorder {
-            recorder.claims(self.now, &result);
+            recorder.record_claims(self.now, &result);
         }
         result
     }

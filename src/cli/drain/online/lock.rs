@@ -21,7 +21,7 @@ use tollgate_formats::gotime::Timestamp;
 
 /// Another drain may take the Lease if it was not renewed for this time.
 const LEASE_DURATION_SECONDS: i64 = 60;
-/// A Lease that is older than this is renewed before anything is evicted, and while a drain waits.
+/// A Lease whose last renewal is older than this is renewed before the next eviction and while a drain waits.
 const RENEW_AFTER_SECONDS: i64 = 10;
 /// How often a drain checks whether the Lease of another one is free.
 const LEASE_CHECK_INTERVAL: Duration = Duration::from_secs(3);
@@ -31,11 +31,11 @@ const LEASE_CHECK_INTERVAL: Duration = Duration::from_secs(3);
 pub(in crate::cli::drain) struct LockSettings {
     /// The namespace of the Lease.
     pub(super) namespace: String,
-    /// Who holds it, for people: user, host, and something that no other process has.
+    /// Identity of this process in the Lease: user, host, and a part that no other process has.
     pub(super) holder: String,
 }
 
-/// The Lease, while this drain holds it, and when it was renewed.
+/// Exists while this drain holds the Lease, with the time of the last renewal.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct HeldLock {
     renewed: Timestamp,
@@ -73,7 +73,8 @@ impl LeaseView {
 }
 
 impl Run<'_> {
-    /// Says whether somebody else seems to hold the Lease, before anything is changed. `None` if the drain can start.
+    /// Returns why the Lease cannot be read, such as a missing namespace, before the drain changes anything;
+    /// `None` if it can.
     pub(super) fn lock_problem(&mut self) -> Result<Option<String>, Halt> {
         let Some(lock) = self.settings.lock.clone() else { return Ok(None) };
         match self.read_lease(&lock)? {
@@ -82,7 +83,8 @@ impl Run<'_> {
         }
     }
 
-    /// Takes the Lease. Waits for one that nobody renews, and refuses to follow one that somebody renews or releases.
+    /// Takes the Lease. If another drain holds it, waits until that Lease has expired; refuses if it is renewed
+    /// or released meanwhile, because the confirmed plan is then out of date.
     pub(super) fn take_lock(&mut self) -> Result<(), Halt> {
         let Some(lock) = self.settings.lock.clone() else { return Ok(()) };
         let mut seen: Option<(String, String, Timestamp)> = None;
@@ -119,7 +121,7 @@ impl Run<'_> {
         }
     }
 
-    /// Renews the Lease if it is time to. Returns an error if another drain holds it.
+    /// Renews the Lease if the last renewal is 10 seconds old. Returns an error if this drain no longer holds it.
     pub(super) fn keep_lock(&mut self) -> Result<(), Halt> {
         let (Some(lock), Some(held)) = (self.settings.lock.clone(), self.lock.clone()) else { return Ok(()) };
         // A clock that was set back must not keep the Lease from being renewed.
@@ -151,10 +153,10 @@ impl Run<'_> {
         self.lock = None;
     }
 
-    /// The Lease; the inner error says why there is none to take.
+    /// Reads the Lease. The inner error says why it cannot be used: it does not exist or is not readable.
     fn read_lease(&mut self, lock: &LockSettings) -> Result<Result<LeaseView, String>, Halt> {
         let namespace = lock.namespace.clone();
-        let answer = self.send_patiently(&WriteRequest::GetLease { namespace: namespace.clone() })?;
+        let answer = self.send_with_retries(&WriteRequest::GetLease { namespace: namespace.clone() })?;
         Ok(match answer.code {
             404 => Err(format!(
                 "there is no Lease {namespace}/{LEASE_NAME}, which keeps two drains from running at once; apply \
@@ -165,7 +167,8 @@ impl Run<'_> {
         })
     }
 
-    /// Writes the Lease. Returns false if it was changed since it was read.
+    /// Writes the Lease with this holder; the empty one releases it. Returns false if another client changed it
+    /// since it was read.
     fn write_lease(
         &mut self,
         lock: &LockSettings,
@@ -200,7 +203,7 @@ impl Run<'_> {
         };
         let object = object.get().to_owned();
         let request = WriteRequest::UpdateLease { namespace: lock.namespace.clone(), object };
-        let answer = self.send_patiently(&request)?;
+        let answer = self.send_with_retries(&request)?;
         match answer.code {
             409 => Ok(false),
             _ if answer.is_success() => {

@@ -4,7 +4,7 @@
 
 use super::event::Event;
 use super::halt::Halt;
-use super::rules::foreign_rule;
+use super::rules::foreign_rule_message;
 use super::run::{Run, into_refusal};
 use crate::cluster::{API_CALLS, AccessAttributes, ApiCall, CallTarget, NeededBy, ObjectNames, WriteRequest};
 use tollgate_document::doc;
@@ -15,13 +15,13 @@ impl Run<'_> {
     /// Checks everything that can be checked before the drain changes anything, and reports the results.
     pub(super) fn preflight(&mut self, plan: &DrainPlan) -> Result<(), Halt> {
         let mut problems = self.settings.release_problems.clone();
-        self.tell_check("release and feature gates", &problems);
+        self.report_preflight("release and feature gates", &problems);
         let access = self.access_problems().map_err(into_refusal)?;
-        self.tell_check("permissions", &access);
+        self.report_preflight("permissions", &access);
         let rules = self.rule_problems(plan).map_err(into_refusal)?;
-        self.tell_check("rules", &rules);
+        self.report_preflight("rules", &rules);
         let lock: Vec<String> = self.lock_problem().map_err(into_refusal)?.into_iter().collect();
-        self.tell_check("lock", &lock);
+        self.report_preflight("lock", &lock);
         problems.extend(access.into_iter().chain(rules).chain(lock));
         if problems.is_empty() || self.settings.ignore_preflight_errors {
             return Ok(());
@@ -29,7 +29,7 @@ impl Run<'_> {
         Err(Halt::Refused(problems.join("; ")))
     }
 
-    fn tell_check(&mut self, check: &str, problems: &[String]) {
+    fn report_preflight(&mut self, check: &str, problems: &[String]) {
         let problem = (!problems.is_empty()).then(|| problems.join("; "));
         self.tell(&Event::Preflight { check: check.to_owned(), problem });
     }
@@ -58,8 +58,8 @@ impl Run<'_> {
                     asked.namespace.clone_from(&lock.namespace);
                     super::lock::LEASE_NAME.clone_into(&mut asked.name);
                 }
-                let what = describe(&asked);
-                let answer = self.send_patiently(&WriteRequest::ReviewAccess(asked))?;
+                let what = permission_text(&asked);
+                let answer = self.send_with_retries(&WriteRequest::ReviewAccess(asked))?;
                 let review = doc::parse(&answer.body).ok();
                 let is_allowed =
                     review.as_ref().and_then(|review| review.root().get("status").get("allowed").bool());
@@ -90,11 +90,11 @@ impl Run<'_> {
                 continue;
             }
             let (request, _) = self.create_request(planned, true);
-            let answer = self.send_patiently(&request)?;
+            let answer = self.send_with_retries(&request)?;
             if answer.code == 409 {
                 let rule = self.server.objects().get(ObjectKind::DeviceTaintRule, "", &planned.name);
                 problems.push(match rule {
-                    Some(rule) => foreign_rule(rule),
+                    Some(rule) => foreign_rule_message(rule),
                     None => format!("rule {} exists already; run the command again", planned.name),
                 });
             } else if !answer.is_success() {
@@ -108,7 +108,7 @@ impl Run<'_> {
 }
 
 /// Returns a permission in the form of `kubectl auth can-i`: `create pods/eviction`.
-fn describe(asked: &AccessAttributes) -> String {
+fn permission_text(asked: &AccessAttributes) -> String {
     let slash = if asked.subresource.is_empty() { "" } else { "/" };
     let group = if asked.group.is_empty() { String::new() } else { format!(".{}", asked.group) };
     let named = if asked.name.is_empty() { String::new() } else { format!(" {}", asked.name) };

@@ -19,10 +19,11 @@ const CLAIM_CHECKS: usize = 2;
 const CLAIM_CHECK_INTERVAL: Duration = Duration::from_secs(10);
 
 impl Run<'_> {
-    /// Checks twice that no claim holds the devices, and reports the claims that still do.
-    pub(super) fn prove(&mut self, began: Timestamp) -> Result<Ending, Halt> {
+    /// Lists the claims twice, reports those that still hold the devices, and ends the drain. It started at
+    /// `began`.
+    pub(super) fn prove_devices_free(&mut self, began: Timestamp) -> Result<Ending, Halt> {
         let selectors = self.selectors();
-        let holders = self.list_holders(&selectors)?;
+        let holders = self.list_holding_claims(&selectors)?;
         self.refresh()?;
         self.check_lock_and_rules()?;
         let needed =
@@ -42,8 +43,12 @@ impl Run<'_> {
         Ok(if is_proven { Ending::Proven } else { Ending::Holding })
     }
 
-    /// The claims that hold selected devices, in the first look that finds some.
-    pub(super) fn list_holders(&mut self, selectors: &[NameSelector]) -> Result<Vec<ClaimHolder>, Halt> {
+    /// Lists the claims up to twice, ten seconds apart, and returns those that hold selected devices as soon as
+    /// there are any.
+    pub(super) fn list_holding_claims(
+        &mut self,
+        selectors: &[NameSelector],
+    ) -> Result<Vec<ClaimHolder>, Halt> {
         if selectors.is_empty() {
             return Err(Halt::Stopped(
                 "no rule selects the devices, so there is nothing to prove".to_owned(),

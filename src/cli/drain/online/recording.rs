@@ -39,7 +39,7 @@ impl Recorder {
     }
 
     /// Records that an object has changed, or was deleted if `object` is `None`.
-    pub(super) fn change(&mut self, key: &ObjectKey, object: Option<&StoredDoc>) {
+    pub(super) fn record_change(&mut self, key: &ObjectKey, object: Option<&StoredDoc>) {
         let (kind, namespace, name) = key;
         self.write(&record! {
             "kind": kind.name(),
@@ -50,14 +50,15 @@ impl Recorder {
         });
     }
 
-    /// Records the end of a call that has no answer: `connect`, `refresh`, `claims` or `pause`.
-    pub(super) fn ended<T>(&mut self, at: Timestamp, call: &str, result: &Result<T, String>) {
+    /// Records the end of a call of the server that sends no write request: `connect`, `refresh`, `claims` or
+    /// `pause`.
+    pub(super) fn record_call<T>(&mut self, at: Timestamp, call: &str, result: &Result<T, String>) {
         let problem = result.as_ref().err();
         self.write(&record! { "at": micro_time(at), "call": call, "problem" if given: problem });
     }
 
     /// Records a request with its answer.
-    pub(super) fn exchange(
+    pub(super) fn record_request(
         &mut self,
         at: Timestamp,
         request: &WriteRequest,
@@ -78,11 +79,11 @@ impl Recorder {
     }
 
     /// Records the result of listing the claims.
-    pub(super) fn claims(&mut self, at: Timestamp, result: &Result<ObjectStore, String>) {
+    pub(super) fn record_claims(&mut self, at: Timestamp, result: &Result<ObjectStore, String>) {
         for (api_version, claim) in result.iter().flat_map(ObjectStore::claims) {
             let claim = RawValue::from_string(claim.to_json()).ok();
             self.write(&record! { "claim": claim, "apiVersion": api_version });
         }
-        self.ended(at, "claims", result);
+        self.record_call(at, "claims", result);
     }
 }

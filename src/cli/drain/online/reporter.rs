@@ -29,27 +29,27 @@ use view::View;
 /// The commands that a user can run next, to be pasted.
 #[derive(Clone, Debug)]
 pub(in crate::cli::drain) struct NextCommands {
-    /// The same drain again.
+    /// Continues the drain: the same command again.
     pub(in crate::cli::drain) go_on: String,
-    /// Deletes the rules.
+    /// Undoes the drain: deletes its rules.
     pub(in crate::cli::drain) go_back: String,
 }
 
-/// Shows the events of a drain.
+/// Prints the plan and the events of a drain as text or JSON, and asks for confirmation.
 pub(in crate::cli::drain) struct Reporter {
     output: Output,
     next: NextCommands,
-    /// `context prod`
+    /// The cluster for messages: `context prod`.
     cluster: String,
-    /// With `--yes`, nobody is asked.
+    /// True with `--yes`: the plan counts as confirmed, and no question is asked.
     is_confirmed: bool,
     out: Box<dyn Write + Send>,
-    /// `None` if no person watches.
+    /// The summary on the terminal; `None` for JSON, with `--quiet`, or if stdout or stderr is no terminal.
     view: Option<View>,
 }
 
 impl Reporter {
-    /// Shows events on the streams of the process.
+    /// A reporter that writes events to stdout, and the summary to stderr.
     pub(in crate::cli::drain) fn new(
         output: Output,
         next: NextCommands,
@@ -83,13 +83,13 @@ impl Reporter {
 
     fn write_json(&mut self, record: &impl serde::Serialize) {
         match to_json(record) {
-            Ok(json) => self.write(&format!("{json}\n")),
+            Ok(json) => self.write_lines(&format!("{json}\n")),
             Err(failure) => self.warning(&failure.message()),
         }
     }
 
     /// Writes lines to stdout. If they cannot be written, one warning is printed, and the drain continues.
-    fn write(&mut self, text: &str) {
+    fn write_lines(&mut self, text: &str) {
         self.hide();
         let written = self.out.write_all(text.as_bytes()).and_then(|()| self.out.flush());
         if let Err(error) = written {
@@ -106,7 +106,7 @@ impl Observer for Reporter {
         if let Some(view) = &mut self.view {
             view.set_plan(plan);
         }
-        let question = question(&self.cluster, settings.force_after, plan);
+        let question = confirmation_question(&self.cluster, settings.force_after, plan);
         let report = PlanReport {
             profile: settings.release.profile,
             at,
@@ -116,13 +116,13 @@ impl Observer for Reporter {
             incomplete: Vec::new(),
         };
         match self.output {
-            Output::Text => self.write(&sanitize::text(&plan_text::render(&report))),
+            Output::Text => self.write_lines(&sanitize::text(&plan_text::plan_text(&report))),
             Output::Json => self.write_json(&plan_record(&report)),
         }
         self.is_confirmed || Console::open().confirm(&question)
     }
 
-    /// Prints what happened.
+    /// Prints an event, and updates the summary.
     fn tell(&mut self, at: Timestamp, event: &Event) {
         let at = gotime::rfc3339(at);
         match self.output {
@@ -130,12 +130,12 @@ impl Observer for Reporter {
             Output::Text => {
                 // Of `2026-11-16T09:00:00Z`, the time; the plan has the date.
                 let time = at.split_once('T').map_or(at.as_str(), |(_, time)| time);
-                let lines = sentence::lines(event, &self.next);
+                let lines = sentence::event_lines(event, &self.next);
                 let mut text = String::new();
                 for words in &lines {
                     _ = writeln!(text, "{time} {}", sanitize::line(words));
                 }
-                self.write(&text);
+                self.write_lines(&text);
             }
         }
         if let Some(view) = &mut self.view {
@@ -153,7 +153,7 @@ impl Observer for Reporter {
 }
 
 /// Returns the question before the start: `Drain 40 devices in context prod? 31 pods will be evicted in 5 waves`.
-fn question(cluster: &str, force_after: Option<Duration>, plan: &DrainPlan) -> String {
+fn confirmation_question(cluster: &str, force_after: Option<Duration>, plan: &DrainPlan) -> String {
     let moving = plan.pods.iter().filter(|pod| matches!(pod.fate, Fate::Moves { .. })).count();
     let mut out = format!("Drain {} in {}? ", counted(plan.devices.len(), "device"), cluster);
     if moving == 0 {

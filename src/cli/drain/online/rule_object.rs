@@ -7,7 +7,7 @@ use crate::report::record::record;
 use tollgate_api::profile::Version;
 use tollgate_document::doc::Value;
 
-/// The metadata of a rule that is kept when it is replaced.
+/// The metadata of a stored rule that an update sends back unchanged or slightly changed.
 #[derive(Clone, Debug, Default)]
 pub(super) struct RuleMetadata {
     pub(super) uid: String,
@@ -17,8 +17,8 @@ pub(super) struct RuleMetadata {
     pub(super) finalizers: Vec<String>,
 }
 
-/// The object of a rule. The API server sets the time of a taint that has none, so `time_added` is `None` only when the
-/// effect changes.
+/// Returns a rule as JSON, for a request. `time_added` keeps the time of the taint; without it, the API server
+/// sets the current time, as it must when the effect changes.
 pub(super) fn rule_object(
     version: Version,
     key: &str,
@@ -54,6 +54,6 @@ pub(super) fn rule_object(
 }
 
 /// Returns the members of a map of strings, such as labels.
-pub(super) fn texts(map: Value<'_>) -> BTreeMap<String, String> {
+pub(super) fn string_members(map: Value<'_>) -> BTreeMap<String, String> {
     map.members().map(|(name, value)| (name.text().to_owned(), value.str().to_owned())).collect()
 }

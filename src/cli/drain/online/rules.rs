@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use super::event::Event;
 use super::halt::Halt;
-use super::rule_object::{RuleMetadata, rule_object, texts};
-use super::run::{POLL, Run};
+use super::rule_object::{RuleMetadata, rule_object, string_members};
+use super::run::{POLL_INTERVAL, Run};
 use super::time::seconds_between;
 use crate::cluster::WriteRequest;
 use tollgate_document::doc::{self, Value};
@@ -48,7 +48,7 @@ impl DrainRule {
     fn is_stored_unchanged(&self, stored: Value<'_>, key: &str) -> bool {
         let taint = stored.get("spec").get("taint");
         stored.get("metadata").get("uid").str() == self.uid
-            && selection(stored) == self.selects
+            && selector_of_rule(stored) == self.selects
             && taint.get("key").str() == key
             && taint.get("value").str().is_empty()
             && taint.get("effect").str() == self.effect.name()
@@ -58,7 +58,7 @@ impl DrainRule {
 /// The taint effects that a drain sets on its rules.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Effect {
-    /// Counts only.
+    /// Has no effect on pods: the eviction controller only counts the devices and pods.
     None,
     /// Keeps new pods off the devices.
     NoSchedule,
@@ -74,7 +74,7 @@ impl Effect {
 }
 
 /// Returns the message that a rule with the name of a rule of this drain belongs to somebody else.
-pub(super) fn foreign_rule(rule: Value<'_>) -> String {
+pub(super) fn foreign_rule_message(rule: Value<'_>) -> String {
     let metadata = rule.get("metadata");
     let (name, target) =
         (metadata.get("name").str(), metadata.get("annotations").get(TARGET_ANNOTATION).str());
@@ -90,7 +90,7 @@ pub(super) fn foreign_rule(rule: Value<'_>) -> String {
 }
 
 /// Returns the device selector of a stored rule.
-pub(super) fn selection(rule: Value<'_>) -> NameSelector {
+pub(super) fn selector_of_rule(rule: Value<'_>) -> NameSelector {
     let selector = rule.get("spec").get("deviceSelector");
     let name = |field: &str| {
         Some(selector.get(field)).filter(|name| name.exists()).map(|name| name.str().to_owned())
@@ -129,7 +129,7 @@ impl Run<'_> {
             found.push(DrainRule {
                 name: name.to_owned(),
                 uid: metadata.get("uid").str().to_owned(),
-                selects: selection(rule),
+                selects: selector_of_rule(rule),
                 effect,
             });
         }
@@ -137,8 +137,8 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Closes the devices of the plan: afterwards, each rule has the effect NoSchedule, or none of those that were created
-    /// here is left.
+    /// Creates the rules of the plan and sets all rules of the drain to NoSchedule, so that new pods do not get
+    /// the devices. If that fails, deletes the rules that it created.
     pub(super) fn close_devices(&mut self) -> Result<(), Halt> {
         let Some(plan) = self.plan.clone() else { return Err(Halt::internal("no plan")) };
         let is_new = self.rules.iter().all(|rule| rule.effect == Effect::None);
@@ -186,7 +186,7 @@ impl Run<'_> {
         self.wait_for_rules()
     }
 
-    /// The request that creates a rule with the effect None, and the rule.
+    /// Returns the request that creates a planned rule with the effect None, and the rule, still without a uid.
     pub(super) fn create_request(
         &self,
         planned: &PlannedRule,
@@ -202,7 +202,7 @@ impl Run<'_> {
         };
         let metadata = RuleMetadata {
             labels: BTreeMap::from([(ID_LABEL.to_owned(), drain_id(&settings.request))]),
-            annotations: self.annotations(),
+            annotations: self.new_rule_annotations(),
             ..RuleMetadata::default()
         };
         let object = rule_object(version, key, &rule, &metadata, None);
@@ -212,7 +212,7 @@ impl Run<'_> {
     fn create_rule(&mut self, planned: &PlannedRule) -> Result<(), Halt> {
         self.check_lock()?;
         let (request, mut rule) = self.create_request(planned, false);
-        let answer = self.send_patiently(&request)?;
+        let answer = self.send_with_retries(&request)?;
         let body = if answer.code == 409 {
             // Ours, if an earlier answer was lost.
             self.get_own_rule(&rule.name)?
@@ -235,7 +235,7 @@ impl Run<'_> {
 
     /// Returns the annotations of a new rule: reason and owner for people, and the data with which a later run
     /// continues the drain.
-    fn annotations(&self) -> BTreeMap<String, String> {
+    fn new_rule_annotations(&self) -> BTreeMap<String, String> {
         let notes = &self.settings.notes;
         let mut all = BTreeMap::from([
             (TARGET_ANNOTATION.to_owned(), self.settings.request.typed.join(" ")),
@@ -252,10 +252,11 @@ impl Run<'_> {
         all
     }
 
-    /// Waits until the eviction controller has seen every rule with the effect None.
+    /// Waits until the eviction controller has written a condition for every rule with the effect None, which
+    /// proves that the cluster acts on rules.
     fn confirm_rules(&mut self, plan: &DrainPlan) -> Result<(), Halt> {
         let since = self.server.now();
-        let mut left: Vec<String> = self.open_rules();
+        let mut left: Vec<String> = self.names_of_open_rules();
         while !left.is_empty() {
             self.refresh()?;
             let mut unseen = Vec::new();
@@ -265,7 +266,7 @@ impl Run<'_> {
                     continue;
                 };
                 if let Some(planned) = plan.rules.iter().find(|rule| rule.name == name) {
-                    check_counts(planned, &message)?;
+                    check_device_count(planned, &message)?;
                 }
                 self.tell(&Event::RuleConfirmed { rule: name, message });
             }
@@ -282,13 +283,13 @@ impl Run<'_> {
                 )));
             }
             self.check_lock()?;
-            self.wait(POLL)?;
+            self.wait(POLL_INTERVAL)?;
         }
         Ok(())
     }
 
-    /// Rules that still have the effect None.
-    fn open_rules(&self) -> Vec<String> {
+    /// Names of the rules that still have the effect None.
+    fn names_of_open_rules(&self) -> Vec<String> {
         let open = self.rules.iter().filter(|rule| rule.effect == Effect::None);
         open.map(|rule| rule.name.clone()).collect()
     }
@@ -309,7 +310,7 @@ impl Run<'_> {
         let since = self.server.now();
         loop {
             self.refresh()?;
-            let Err(problem) = self.rules_as_expected() else { return Ok(()) };
+            let Err(problem) = self.find_changed_rule() else { return Ok(()) };
             if seconds_between(since, self.server.now()) >= MAX_CONDITION_SECONDS {
                 return Err(Halt::Stopped(problem));
             }
@@ -319,10 +320,11 @@ impl Run<'_> {
 
     /// An error if a rule of this drain was changed or deleted by somebody else.
     pub(super) fn check_rules(&mut self) -> Result<(), Halt> {
-        self.rules_as_expected().map_err(Halt::Stopped)
+        self.find_changed_rule().map_err(Halt::Stopped)
     }
 
-    fn rules_as_expected(&self) -> Result<(), String> {
+    /// An error names a rule that the watch no longer shows as this drain wrote it.
+    fn find_changed_rule(&self) -> Result<(), String> {
         let key = &self.settings.request.key;
         for expected in &self.rules {
             let name = &expected.name;
@@ -345,8 +347,8 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Replaces a rule by the same one with that effect and with changed metadata. Returns an error if somebody
-    /// else changed the rule.
+    /// Sends the rule `wanted` in place of the stored rule of this name, with the stored metadata after `change`.
+    /// Returns an error if somebody else changed the rule.
     pub(super) fn update_rule(
         &mut self,
         name: &str,
@@ -368,8 +370,8 @@ impl Run<'_> {
             let mut kept = RuleMetadata {
                 uid: metadata.get("uid").str().to_owned(),
                 resource_version: metadata.get("resourceVersion").str().to_owned(),
-                labels: texts(metadata.get("labels")),
-                annotations: texts(metadata.get("annotations")),
+                labels: string_members(metadata.get("labels")),
+                annotations: string_members(metadata.get("annotations")),
                 finalizers: metadata.get("finalizers").items().map(|name| name.str().to_owned()).collect(),
             };
             change(&mut kept);
@@ -377,7 +379,7 @@ impl Run<'_> {
             let time_added = is_same.then(|| taint.get("timeAdded").str());
             let object = rule_object(version, &key, wanted, &kept, time_added);
             let request = WriteRequest::UpdateRule { version, name: name.to_owned(), object, is_dry_run };
-            let answer = self.send_patiently(&request)?;
+            let answer = self.send_with_retries(&request)?;
             match answer.code {
                 409 => {}
                 _ if answer.is_success() => return Ok(()),
@@ -396,23 +398,23 @@ impl Run<'_> {
     /// Returns the rule of that name as JSON. Returns an error if it is not a rule of this drain.
     fn get_own_rule(&mut self, name: &str) -> Result<String, Halt> {
         let request = WriteRequest::GetRule { version: self.settings.rule_version, name: name.to_owned() };
-        let answer = self.send_patiently(&request)?;
+        let answer = self.send_with_retries(&request)?;
         if !answer.is_success() {
             return Err(Halt::Stopped(format!("cannot read rule {name}: {}", answer.message())));
         }
         let stored = doc::parse(&answer.body).map_err(|_error| Halt::internal("the rule is not JSON"))?;
         let id = stored.root().get("metadata").get("labels").get(ID_LABEL).str();
         if id != drain_id(&self.settings.request) {
-            return Err(Halt::Stopped(foreign_rule(stored.root())));
+            return Err(Halt::Stopped(foreign_rule_message(stored.root())));
         }
         Ok(answer.body)
     }
 
-    /// Deletes a rule, unless another one has its name by now.
+    /// Deletes the rule with this uid, and waits until it is gone. Leaves a newer rule of the same name alone.
     pub(super) fn delete_rule(&mut self, name: &str, uid: &str) -> Result<(), Halt> {
         let version = self.settings.rule_version;
         for _ in 0..MAX_CONFLICTS {
-            let answer = self.send_patiently(&WriteRequest::GetRule { version, name: name.to_owned() })?;
+            let answer = self.send_with_retries(&WriteRequest::GetRule { version, name: name.to_owned() })?;
             if answer.code == 404 {
                 return Ok(());
             }
@@ -424,7 +426,7 @@ impl Run<'_> {
             let resource_version = metadata.get("resourceVersion").str().to_owned();
             let (name, uid) = (name.to_owned(), uid.to_owned());
             let request = WriteRequest::DeleteRule { version, name: name.clone(), uid, resource_version };
-            let answer = self.send_patiently(&request)?;
+            let answer = self.send_with_retries(&request)?;
             match answer.code {
                 404 => return Ok(()),
                 409 => {}
@@ -434,19 +436,17 @@ impl Run<'_> {
         }
         Err(Halt::Stopped(format!("rule {name} is changed by others all the time")))
     }
-}
 
-impl Run<'_> {
     /// Waits until a deleted rule is gone, because a finalizer can keep it.
     fn wait_until_deleted(&mut self, name: &str) -> Result<(), Halt> {
         let version = self.settings.rule_version;
         for _ in 0..MAX_DELETION_CHECKS {
-            let answer = self.send_patiently(&WriteRequest::GetRule { version, name: name.to_owned() })?;
+            let answer = self.send_with_retries(&WriteRequest::GetRule { version, name: name.to_owned() })?;
             if answer.code == 404 {
                 self.tell(&Event::RuleDeleted { rule: name.to_owned() });
                 return Ok(());
             }
-            self.server.pause(POLL);
+            self.server.pause(POLL_INTERVAL);
         }
         Err(Halt::Stopped(format!(
             "rule {name} was deleted, but it is still there and keeps new pods off the devices; check its finalizers"
@@ -454,8 +454,9 @@ impl Run<'_> {
     }
 }
 
-/// Compares what the eviction controller counted with the plan. Pods come and go; devices that are published do not.
-fn check_counts(planned: &PlannedRule, message: &str) -> Result<(), Halt> {
+/// Returns an error if the eviction controller counts another number of published devices than the plan. Pods are
+/// not compared, because they come and go.
+fn check_device_count(planned: &PlannedRule, message: &str) -> Result<(), Halt> {
     let counted: Option<usize> = message.split(' ').next().and_then(|number| number.parse().ok());
     match counted {
         Some(counted) if counted != planned.published => Err(Halt::Stopped(format!(

@@ -24,28 +24,28 @@ use tollgate_drain::{ClaimHolder, DrainPlan, PlanInput, PlannedPod};
 use tollgate_forecast::Settings;
 use tollgate_formats::gotime::Timestamp;
 
-/// Number of attempts for a request if the API server fails or cannot be reached, with pauses of 1, 2, 4, …
-/// seconds.
+/// Maximum number of attempts for a request if the API server fails or cannot be reached. Pauses in between are
+/// 1, 2, 4, … seconds.
 const MAX_TRIES: u32 = 7;
 /// Interval at which a waiting drain checks the state of the cluster.
-pub(super) const POLL: Duration = Duration::from_secs(1);
+pub(super) const POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// Maximum time without current objects before a drain stops. A restarting API server is back by then.
 const MAX_STALE_SECONDS: i64 = 120;
 
-/// The result of a drain.
+/// How a drain, an undrain or a check ended; decides the exit code.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Ending {
     /// No claim holds the devices.
     Proven,
-    /// It did all that it could, and claims still hold devices.
+    /// All pods that can move have moved, but claims still hold devices.
     Holding,
-    /// It stopped.
+    /// The drain stopped before its end, and its rules stay.
     Stopped,
-    /// Rules could not be deleted.
+    /// An undrain could not delete all rules.
     Failed(String),
-    /// The user did not want it.
+    /// The user did not confirm the plan; nothing was changed.
     NotConfirmed,
-    /// It did not begin, or undid what it had begun.
+    /// The drain did not start, or deleted its rules again; no pod was evicted.
     Refused(String),
 }
 
@@ -67,35 +67,36 @@ pub(super) struct Run<'r> {
     pub(super) lock: Option<HeldLock>,
     /// The rules of this drain, as they must stay.
     pub(super) rules: Vec<DrainRule>,
-    /// Uids of pods that were on the devices before they were closed, or joined while they were being closed.
-    pub(super) known: BTreeSet<String>,
-    /// The plan that the user has seen last.
+    /// Uids of the pods that may be on the devices: those that had them before they were closed, or got them
+    /// while they were being closed.
+    pub(super) known_pods: BTreeSet<String>,
+    /// The last plan that was reported to the user, to report differences of the next one.
     pub(super) plan: Option<DrainPlan>,
     pub(super) evicted: usize,
     /// The workloads of evicted pods, such as `Deployment inference/chat`.
     pub(super) touched: BTreeSet<String>,
-    /// Uids of pods that had no place before anything was evicted.
+    /// Uids of pods that were already unschedulable before the first eviction.
     pub(super) pending_before: BTreeSet<String>,
-    /// A wave was moved, so that the next one need not be a single pod.
+    /// True after the first wave. The first wave is a single pod, as a test.
     pub(super) has_moved: bool,
     /// The number of the next wave, from 0.
     pub(super) next_wave: usize,
-    /// When this run closed the devices, or found them closed.
+    /// When this run closed the devices or found them closed; `None` before.
     closed: Option<Timestamp>,
-    /// When the objects were first found to be old.
+    /// Since when the watched objects may be outdated; `None` if they are current.
     stale_since: Option<Timestamp>,
 }
 
-/// Runs a drain to its end.
+/// Runs a drain from its preflight checks to its end, and releases the Lease.
 pub(super) fn drain(server: &mut dyn Server, settings: &RunSettings, observer: &mut dyn Observer) -> Ending {
     let mut run = Run::new(server, settings, observer);
-    let result = run.run();
+    let result = run.run_steps();
     run.release_lock();
     match result {
         Ok(ending) => ending,
         Err(Halt::Refused(why)) => Ending::Refused(why),
         Err(Halt::Stopped(why)) => {
-            let left = run.pods_left();
+            let left = run.count_pods_left();
             let NextCommands { go_on, go_back } = settings.next.clone();
             run.tell(&Event::Stopped { why, evicted: run.evicted, left, go_on, go_back });
             Ending::Stopped
@@ -115,7 +116,7 @@ impl<'r> Run<'r> {
             observer,
             lock: None,
             rules: Vec::new(),
-            known: BTreeSet::new(),
+            known_pods: BTreeSet::new(),
             plan: None,
             evicted: 0,
             touched: BTreeSet::new(),
@@ -127,7 +128,7 @@ impl<'r> Run<'r> {
         }
     }
 
-    fn run(&mut self) -> Result<Ending, Halt> {
+    fn run_steps(&mut self) -> Result<Ending, Halt> {
         let began = self.server.now();
         self.refresh().map_err(into_refusal)?;
         self.find_rules()?;
@@ -138,12 +139,12 @@ impl<'r> Run<'r> {
             return Ok(Ending::NotConfirmed);
         }
         let forceable: BTreeSet<String> =
-            plan.pods.iter().filter(|pod| pod.is_forceable).map(uid_of).collect();
-        self.known.extend(plan.pods.iter().map(|pod| pod.uid.clone()));
+            plan.pods.iter().filter(|pod| pod.is_forceable).map(|pod| pod.uid.clone()).collect();
+        self.known_pods.extend(plan.pods.iter().map(|pod| pod.uid.clone()));
         self.plan = Some(plan);
         self.server.hold_interrupts();
         let workloads = WorkloadPods::of(&self.server.objects().state(), self.settings.wait, began);
-        self.pending_before = workloads.unschedulable();
+        self.pending_before = workloads.unschedulable_pods();
         let has_rules = !self.rules.is_empty();
         self.take_lock().map_err(|halt| if has_rules { halt } else { into_refusal(halt) })?;
         // Another drain may have ended a moment ago.
@@ -152,8 +153,8 @@ impl<'r> Run<'r> {
         self.close_devices()?;
         self.closed = Some(self.server.now());
         self.finish_earlier_wave()?;
-        self.move_all(&forceable)?;
-        self.prove(began)
+        self.move_all_waves(&forceable)?;
+        self.prove_devices_free(began)
     }
 
     /// Passes an event to the observer.
@@ -165,7 +166,6 @@ impl<'r> Run<'r> {
     pub(super) fn make_plan(&self) -> Result<DrainPlan, String> {
         let state = self.server.objects().state();
         let samples = self.settings.samples;
-        let selectors: Vec<_> = self.rules.iter().map(|rule| rule.selects.clone()).collect();
         tollgate_drain::plan(&PlanInput {
             state: &state,
             request: &self.settings.request,
@@ -177,7 +177,7 @@ impl<'r> Run<'r> {
             },
             play: &|plan| play(plan, samples),
             missing: &[],
-            closed: &selectors,
+            closed: &self.selectors(),
             is_first_wave: !self.has_moved,
         })
     }
@@ -226,14 +226,14 @@ impl<'r> Run<'r> {
             if seconds_between(since, now) > MAX_STALE_SECONDS {
                 return Err(Halt::Stopped(format!("the state of the cluster cannot be read: {why}")));
             }
-            self.server.pause(POLL);
+            self.server.pause(POLL_INTERVAL);
             self.check_interrupt()?;
         }
     }
 
-    /// Sends a request, and again if the API server fails or cannot be reached. Every request of a drain can be repeated:
-    /// it names the version or the uid of what it changes.
-    pub(super) fn send_patiently(&mut self, request: &WriteRequest) -> Result<Answer, Halt> {
+    /// Sends a request, and repeats it while the API server fails or cannot be reached. Every request of a drain
+    /// can be repeated, because it names the version or the uid of what it changes.
+    pub(super) fn send_with_retries(&mut self, request: &WriteRequest) -> Result<Answer, Halt> {
         let mut pause = Duration::from_secs(1);
         for tries in 1.. {
             // Somebody else may have taken the Lease or opened the devices meanwhile.
@@ -266,7 +266,7 @@ impl<'r> Run<'r> {
     }
 
     /// Returns the number of pods of the last plan that still hold devices.
-    fn pods_left(&self) -> usize {
+    fn count_pods_left(&self) -> usize {
         let Some(plan) = &self.plan else { return 0 };
         let objects = self.server.objects();
         let is_left = |pod: &&PlannedPod| {
@@ -277,7 +277,7 @@ impl<'r> Run<'r> {
     }
 }
 
-/// Turns a problem that occurs before anything was changed into a refusal to start.
+/// Turns any reason to halt into a refusal to start, for problems that occur before anything was changed.
 pub(super) fn into_refusal(halt: Halt) -> Halt {
     match halt {
         Halt::Stopped(why) | Halt::Refused(why) => Halt::Refused(why),
@@ -287,10 +287,6 @@ pub(super) fn into_refusal(halt: Halt) -> Halt {
 /// Returns the reference to a pod for events.
 pub(super) fn pod_ref(pod: &PlannedPod) -> PodRef {
     PodRef { namespace: pod.namespace.clone(), name: pod.name.clone() }
-}
-
-fn uid_of(pod: &PlannedPod) -> String {
-    pod.uid.clone()
 }
 
 /// Returns a claim and its pods for events.

@@ -14,7 +14,7 @@ use tollgate_document::doc::{self, Builder, Doc, Syntax, Value};
 use tollgate_forecast::{ObjectKind, State};
 use tollgate_formats::gotime::Timestamp;
 
-/// The status code and the body of an answer.
+/// The response of the API server to a request of a drain: status code and body.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Answer {
     pub(super) code: u16,
@@ -26,9 +26,10 @@ impl Answer {
         (200..300).contains(&self.code)
     }
 
-    /// The API server failed, or has too much to do. A PDB also answers 429, but with a cause.
+    /// True if the request should be sent again: the API server failed or is overloaded. An eviction that a PDB
+    /// refuses also has the code 429, but is no such failure.
     pub(super) fn is_server_failure(&self) -> bool {
-        self.code >= 500 && !self.is_about_budgets() || self.code == 429 && !self.is_about_budgets()
+        (self.code >= 500 || self.code == 429) && !self.is_about_budgets()
     }
 
     /// True if the API server refuses an eviction because of PDBs: one does not allow it now, or several select the
@@ -49,11 +50,12 @@ impl Answer {
 
 /// The operations on a cluster that a drain needs; tests replace it by recordings and a cluster in memory.
 pub(super) trait Server {
-    /// Returns the time of the last call, which is constant in between.
+    /// Returns the time of the last call of this trait that took time. It does not change in between, so that a
+    /// replay decides the same.
     fn now(&self) -> Timestamp;
     /// Waits for this time, or until the user interrupts.
     fn pause(&mut self, duration: Duration);
-    /// From now on, Ctrl-C is noticed by [`Server::is_interrupted`]. Before, it ends the process.
+    /// After this call, Ctrl-C only sets what [`Server::is_interrupted`] returns. Before, it ends the process.
     fn hold_interrupts(&mut self) {}
     /// True if the user pressed Ctrl-C.
     fn is_interrupted(&self) -> bool;
@@ -63,7 +65,7 @@ pub(super) trait Server {
     fn refresh(&mut self) -> Result<(), String>;
     /// Returns the watched objects, as of the last refresh.
     fn objects(&self) -> &ObjectStore;
-    /// All claims of the cluster, listed now and not from a watch.
+    /// Lists all claims of the cluster with a request, because a watch may be behind.
     fn list_claims(&mut self) -> Result<ObjectStore, String>;
 }
 
@@ -133,8 +135,8 @@ impl ObjectStore {
     }
 }
 
-/// A copy of an object that outlives the text it was read from.
-pub(super) fn copy_of(object: Value<'_>) -> Arc<Doc<'static>> {
+/// Copies an object so that it outlives the text it was parsed from.
+pub(super) fn owned_copy(object: Value<'_>) -> Arc<Doc<'static>> {
     let mut copy = Builder::to_keep("", Syntax::Json, object.size());
     copy.copy(object);
     Arc::new(copy.finish())

@@ -9,7 +9,7 @@ use std::time::Duration;
 use super::lock::LockSettings;
 use super::reporter::NextCommands;
 use crate::cli::expiry::Expiry;
-use crate::cli::live::AskedServer;
+use crate::cli::live::ConnectedServer;
 use crate::cli::outcome::Failure;
 use crate::cli::units::parse_duration;
 use tollgate_api::profile::Version;
@@ -94,28 +94,28 @@ pub(in crate::cli::drain) struct RunSettings {
     pub(in crate::cli::drain) release: Release,
     /// The version in which the API server serves DeviceTaintRules.
     pub(in crate::cli::drain) rule_version: Version,
-    /// Courses of a forecast.
+    /// Number of simulated runs of each forecast.
     pub(in crate::cli::drain) samples: NonZeroU32,
     pub(in crate::cli::drain) seed: u64,
     pub(in crate::cli::drain) wait: WaitFor,
-    /// For one wave, in addition to the longest grace period of its pods.
+    /// Maximum time for one wave, in addition to the longest grace period of its pods.
     pub(in crate::cli::drain) timeout: Duration,
     pub(in crate::cli::drain) force_after: Option<Duration>,
-    /// `None` with `--no-lock`.
+    /// The Lease to hold; `None` with `--no-lock`.
     pub(in crate::cli::drain) lock: Option<LockSettings>,
-    pub(in crate::cli::drain) notes: TypedNotes,
-    /// Go on although a check before the start found a problem.
+    pub(in crate::cli::drain) notes: RuleNotes,
+    /// Start although a preflight check found a problem.
     pub(in crate::cli::drain) ignore_preflight_errors: bool,
-    /// What speaks against a drain of this cluster, such as feature gates that are off.
+    /// Problems of the release of the cluster, such as feature gates that are off.
     pub(in crate::cli::drain) release_problems: Vec<String>,
-    /// The commands to go on and to go back, as typed.
+    /// The commands that continue and undo the drain, for messages.
     pub(in crate::cli::drain) next: NextCommands,
 }
 
 /// The annotations of the rules for people: flags, reason, owner and expiry.
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
-pub(in crate::cli::drain) struct TypedNotes {
-    /// The flags as they were typed.
+pub(in crate::cli::drain) struct RuleNotes {
+    /// The flags of the command line, as text.
     pub(in crate::cli::drain) flags: String,
     pub(in crate::cli::drain) reason: Option<String>,
     pub(in crate::cli::drain) owner: Option<String>,
@@ -130,15 +130,15 @@ impl RunArgs {
     }
 
     /// Returns the annotations of the rules for people. `now` is RFC 3339.
-    pub(in crate::cli::drain) fn notes(&self, flags: String, now: &str) -> Result<TypedNotes, Failure> {
+    pub(in crate::cli::drain) fn rule_notes(&self, flags: String, now: &str) -> Result<RuleNotes, Failure> {
         let expires = self.expires.map(|expiry| expiry.resolve(now)).transpose()?;
-        Ok(TypedNotes { flags, reason: self.reason.clone(), owner: self.owner.clone(), expires })
+        Ok(RuleNotes { flags, reason: self.reason.clone(), owner: self.owner.clone(), expires })
     }
 }
 
 /// Returns why a drain may not work in the release of this cluster, as far as it is known: rules have no effect, or
 /// schedulers crash because of a rule.
-pub(in crate::cli::drain) fn release_problems(asked: &AskedServer) -> Vec<String> {
+pub(in crate::cli::drain) fn release_problems(asked: &ConnectedServer) -> Vec<String> {
     let (profile, release) = (asked.profile, &asked.info.release);
     let inert = profile.why_rules_do_nothing().map(|why| {
         format!("{why}, so rules have no effect, and evicted pods can come back to the same devices")

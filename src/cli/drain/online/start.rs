@@ -12,7 +12,7 @@ use super::run::{self, Ending};
 use super::settings::RunSettings;
 use super::undrain;
 use crate::cli::console::Console;
-use crate::cli::live::AskedServer;
+use crate::cli::live::ConnectedServer;
 use crate::cli::outcome::{Failure, Tally};
 use crate::cli::snapshot::WORKLOAD_KINDS;
 use crate::cluster::{ListedKind, RULES};
@@ -21,7 +21,7 @@ use crate::files;
 /// A drain that is about to start: the cluster, the file of `--record`, and where its events are reported.
 #[derive(Debug)]
 pub(in crate::cli::drain) struct Session<'a> {
-    pub(in crate::cli::drain) asked: &'a AskedServer,
+    pub(in crate::cli::drain) asked: &'a ConnectedServer,
     pub(in crate::cli::drain) record: Option<&'a Path>,
     pub(in crate::cli::drain) reporter: Reporter,
 }
@@ -29,13 +29,15 @@ pub(in crate::cli::drain) struct Session<'a> {
 impl Session<'_> {
     /// Runs the drain.
     pub(in crate::cli::drain) fn drain(self, settings: &RunSettings) -> Result<Tally, Failure> {
-        self.run(&NEEDED_KINDS, &WORKLOAD_KINDS, |server, reporter| run::drain(server, settings, reporter))
+        self.connect_and_run(&NEEDED_KINDS, &WORKLOAD_KINDS, |server, reporter| {
+            run::drain(server, settings, reporter)
+        })
     }
 
     /// Runs only the last step of a drain, which checks that no claim holds the devices.
     pub(in crate::cli::drain) fn check(self, settings: &RunSettings) -> Result<Tally, Failure> {
-        self.run(&NEEDED_KINDS, &WORKLOAD_KINDS, |server, reporter| {
-            undrain::check(server, settings, reporter)
+        self.connect_and_run(&NEEDED_KINDS, &WORKLOAD_KINDS, |server, reporter| {
+            undrain::check_devices(server, settings, reporter)
         })
     }
 
@@ -45,10 +47,14 @@ impl Session<'_> {
         settings: &RunSettings,
         is_dry_run: bool,
     ) -> Result<Tally, Failure> {
-        self.run(&[RULES], &[], |server, reporter| undrain::undrain(server, settings, reporter, is_dry_run))
+        self.connect_and_run(&[RULES], &[], |server, reporter| {
+            undrain::undrain(server, settings, reporter, is_dry_run)
+        })
     }
 
-    fn run(
+    /// Watches objects of the needed and wanted kinds, runs `work` on that cluster, and turns its ending into
+    /// counts for the exit code.
+    fn connect_and_run(
         self,
         needed: &[ListedKind],
         wanted: &[ListedKind],
@@ -62,7 +68,7 @@ impl Session<'_> {
         }
         let ending = work(&mut server, &mut reporter);
         reporter.hide();
-        finish(ending)
+        exit_counts(ending)
     }
 }
 
@@ -76,7 +82,7 @@ fn open_recording(path: &Path) -> Result<Recorder, Failure> {
 /// Returns the namespace of the Lease and the identity of this process for people: `ann (context prod, process
 /// 4711-1f2e3d4c)`. The last number distinguishes processes of one person on two machines.
 pub(in crate::cli::drain) fn lock_settings(
-    asked: &AskedServer,
+    asked: &ConnectedServer,
     namespace: String,
     owner: Option<&str>,
 ) -> LockSettings {
@@ -92,7 +98,7 @@ pub(in crate::cli::drain) fn lock_settings(
 }
 
 /// Returns the counts for the exit code of a drain that ended this way.
-fn finish(ending: Ending) -> Result<Tally, Failure> {
+fn exit_counts(ending: Ending) -> Result<Tally, Failure> {
     match ending {
         Ending::Proven => Ok(Tally::default()),
         Ending::Holding | Ending::Stopped => Ok(Tally { denied: 1, ..Tally::default() }),

@@ -11,9 +11,9 @@ use super::event::Event;
 use super::lock::LockSettings;
 use super::reporter::NextCommands;
 use super::run::{Ending, Observer, RunSettings, drain};
-use super::server::{Answer, ObjectStore, StoredDoc, copy_of};
-use super::settings::{TypedNotes, WaitFor};
-use super::undrain::{check, undrain};
+use super::server::{Answer, ObjectStore, StoredDoc, owned_copy};
+use super::settings::{RuleNotes, WaitFor};
+use super::undrain::{check_devices, undrain};
 use crate::cli::state::{self, StateObjects};
 use crate::cluster::{ApiError, WriteRequest};
 use simulator::Simulator;
@@ -85,7 +85,7 @@ fn example() -> Simulator {
         }
         for object in state.of_kind(kind).iter() {
             let key = (kind, object.namespace().to_owned(), object.name().to_owned());
-            let stored = StoredDoc { api_version: api_version(kind), object: copy_of(object.value) };
+            let stored = StoredDoc { api_version: api_version(kind), object: owned_copy(object.value) };
             store.set(key, Some(stored));
         }
     }
@@ -129,7 +129,7 @@ fn settings() -> RunSettings {
         timeout: Duration::from_mins(10),
         force_after: None,
         lock: Some(LockSettings { namespace: "tollgate-system".to_owned(), holder: "ann@laptop".to_owned() }),
-        notes: TypedNotes::default(),
+        notes: RuleNotes::default(),
         ignore_preflight_errors: false,
         release_problems: Vec::new(),
         next: NextCommands {
@@ -371,9 +371,9 @@ fn undrain_deletes_the_rules_of_its_drain_only() {
 #[test]
 fn a_check_proves_nothing_away() {
     let mut sim = example();
-    assert_eq!(check(&mut sim, &settings(), &mut Watcher::default()), Ending::Holding);
+    assert_eq!(check_devices(&mut sim, &settings(), &mut Watcher::default()), Ending::Holding);
     assert_eq!(run(&mut sim).0, Ending::Proven);
-    assert_eq!(check(&mut sim, &settings(), &mut Watcher::default()), Ending::Proven);
+    assert_eq!(check_devices(&mut sim, &settings(), &mut Watcher::default()), Ending::Proven);
     // The driver restarts: no slice is left, and the rules still know what they select.
     let slices: Vec<String> = (sim.objects.of_kind(ObjectKind::ResourceSlice))
         .map(|slice| slice.get("metadata").get("name").str().to_owned())
@@ -381,10 +381,10 @@ fn a_check_proves_nothing_away() {
     for name in &slices {
         sim.remove(ObjectKind::ResourceSlice, "", name);
     }
-    assert_eq!(check(&mut sim, &settings(), &mut Watcher::default()), Ending::Proven);
+    assert_eq!(check_devices(&mut sim, &settings(), &mut Watcher::default()), Ending::Proven);
     for (name, _) in sim.rules() {
         sim.remove(ObjectKind::DeviceTaintRule, "", &name);
     }
-    let ending = check(&mut sim, &settings(), &mut Watcher::default());
+    let ending = check_devices(&mut sim, &settings(), &mut Watcher::default());
     assert!(matches!(ending, Ending::Refused(_)), "{ending:?}");
 }

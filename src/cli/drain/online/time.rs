@@ -23,8 +23,8 @@ pub(super) fn later(time: Timestamp, duration: Duration) -> Timestamp {
     }
 }
 
-/// A duration in words: `1 h 5 min`, `90 s`.
-pub(super) fn words(duration: Duration) -> String {
+/// Returns a duration as text: `1 h 5 min`, `90 s`.
+pub(super) fn duration_text(duration: Duration) -> String {
     let seconds = duration.as_secs();
     match (seconds / 3600, seconds / 60 % 60, seconds % 60) {
         (0, 0 | 1, _) if seconds < 120 => format!("{seconds} s"),
@@ -37,7 +37,7 @@ pub(super) fn words(duration: Duration) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{later, micro_time, seconds_between, words};
+    use super::{duration_text, later, micro_time, seconds_between};
     use std::time::Duration;
     use tollgate_formats::gotime::Timestamp;
 
@@ -56,7 +56,7 @@ mod tests {
         for (seconds, expected) in
             [(5, "5 s"), (90, "90 s"), (120, "2 min"), (630, "10 min 30 s"), (3900, "1 h 5 min")]
         {
-            assert_eq!(words(Duration::from_secs(seconds)), expected);
+            assert_eq!(duration_text(Duration::from_secs(seconds)), expected);
         }
     }
 }

@@ -31,10 +31,15 @@ pub(super) fn undrain(
     }
 }
 
-/// Proves that no claim holds the devices of a target.
-pub(super) fn check(server: &mut dyn Server, settings: &RunSettings, observer: &mut dyn Observer) -> Ending {
+/// Checks for `drain --check` whether claims hold the devices of the targets, and whether rules keep new pods off
+/// them. Changes nothing.
+pub(super) fn check_devices(
+    server: &mut dyn Server,
+    settings: &RunSettings,
+    observer: &mut dyn Observer,
+) -> Ending {
     let mut run = Run::new(server, settings, observer);
-    match run.check() {
+    match run.check_devices() {
         Ok(ending) => ending,
         Err(Halt::Refused(why) | Halt::Stopped(why)) => Ending::Refused(why),
     }
@@ -65,11 +70,11 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Names, uids and effects of the rules with the label of this drain.
+    /// Returns name, uid and effect of each rule with the label of this drain.
     fn own_rules(&self) -> Vec<[String; 3]> {
         let id = tollgate_drain::drain_id(&self.settings.request);
         let rules = self.server.objects().of_kind(ObjectKind::DeviceTaintRule);
-        let own = rules.filter(|rule| label(*rule) == id);
+        let own = rules.filter(|rule| drain_id_label(*rule) == id);
         own.map(|rule| {
             let (metadata, effect) = (rule.get("metadata"), rule.get("spec").get("taint").get("effect"));
             [metadata.get("name"), metadata.get("uid"), effect].map(|text| text.str().to_owned())
@@ -77,11 +82,12 @@ impl Run<'_> {
         .collect()
     }
 
-    /// Says that there are no rules of this drain, and which drains there are.
+    /// Returns the message that there are no rules of this drain, with the `undrain` commands of the drains that
+    /// exist.
     fn no_rules_message(&self) -> String {
         let rules = self.server.objects().of_kind(ObjectKind::DeviceTaintRule);
         let drains: BTreeSet<String> = rules
-            .filter(|rule| !label(*rule).is_empty())
+            .filter(|rule| !drain_id_label(*rule).is_empty())
             .map(|rule| {
                 let target = rule.get("metadata").get("annotations").get(TARGET_ANNOTATION).str();
                 let words: Vec<String> = target.split(' ').map(shell_word).collect();
@@ -104,12 +110,12 @@ impl Run<'_> {
         )
     }
 
-    fn check(&mut self) -> Result<Ending, Halt> {
+    fn check_devices(&mut self) -> Result<Ending, Halt> {
         self.refresh().map_err(into_refusal)?;
         self.find_rules()?;
         let plan = self.make_plan().map_err(Halt::Refused)?;
         let selectors: Vec<NameSelector> = plan.rules.iter().map(|rule| rule.selects.clone()).collect();
-        let holders = self.list_holders(&selectors)?;
+        let holders = self.list_holding_claims(&selectors)?;
         let holding: Vec<_> = holders.iter().map(holding_claim).collect();
         let is_proven = holding.is_empty();
         let closed = plan.rules.iter().all(|rule| {
@@ -121,6 +127,6 @@ impl Run<'_> {
     }
 }
 
-fn label(rule: Value<'_>) -> &str {
+fn drain_id_label(rule: Value<'_>) -> &str {
     rule.get("metadata").get("labels").get(ID_LABEL).str()
 }

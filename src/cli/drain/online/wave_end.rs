@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use super::event::{Event, PodRef};
 use super::halt::Halt;
-use super::run::{POLL, Run};
+use super::run::{POLL_INTERVAL, Run};
 use super::settings::WaitFor;
-use super::time::{later, seconds_between, words};
+use super::time::{duration_text, later, seconds_between};
 use super::wave_record::{MovedPod, WaveRecord, WorkloadReady};
 use super::workloads::WorkloadPods;
 use tollgate_drain::{ClaimHolder, PlannedPod, holding_claims};
@@ -19,11 +19,12 @@ use tollgate_engine::impact::target::NameSelector;
 use tollgate_forecast::ObjectKind;
 use tollgate_formats::gotime::{self, Timestamp};
 
-/// A pod that gets a device within this time after the devices were closed may already have been in the hands of
-/// the scheduler when they were closed.
+/// If a pod gets a device within this time after the devices were closed, the scheduler may have chosen the
+/// device before.
 const MAX_SCHEDULING_SECONDS: i64 = 60;
-/// A replacement may be unschedulable for so long, for example until the devices of another pod are released.
-const UNSCHEDULABLE_SECONDS: i64 = 30;
+/// A drain stops if a replacement is unschedulable for this time; until then, another pod may still release its
+/// devices.
+const MAX_UNSCHEDULABLE_SECONDS: i64 = 30;
 
 impl Run<'_> {
     /// Returns the device selectors of the rules of this drain.
@@ -32,10 +33,11 @@ impl Run<'_> {
     }
 
     /// Returns the claims that hold devices of this drain, according to the watches.
-    fn holders(&self) -> Vec<ClaimHolder> {
+    fn claims_with_devices(&self) -> Vec<ClaimHolder> {
         holding_claims(&self.server.objects().state(), &self.selectors())
     }
 
+    /// Returns the maximum time for a wave whose longest grace period is `grace` seconds.
     pub(super) fn wave_timeout(&self, grace: u64) -> Duration {
         self.settings.timeout.saturating_add(Duration::from_secs(grace))
     }
@@ -59,16 +61,16 @@ impl Run<'_> {
                 return Ok(());
             }
             if now >= deadline {
-                let timeout = words(self.wave_timeout(record.grace));
+                let timeout = duration_text(self.wave_timeout(record.grace));
                 let waiting = waiting.join("; ");
                 return Err(Halt::Stopped(format!("wave {wave} is not finished after {timeout}: {waiting}")));
             }
-            self.wait(POLL)?;
+            self.wait(POLL_INTERVAL)?;
         }
     }
 
-    /// Waits until pods are gone that were deleted, or are being deleted by others. Nothing waits for their replacements,
-    /// which may have no room.
+    /// Waits until these pods, which were deleted, are gone. Does not wait for their replacements, which may not
+    /// fit.
     pub(super) fn wait_until_gone(&mut self, pods: &[PlannedPod]) -> Result<(), Halt> {
         let grace = pods.iter().map(|pod| pod.grace_seconds).max().unwrap_or(0);
         let pods = pods.iter().map(MovedPod::from).collect();
@@ -85,14 +87,14 @@ impl Run<'_> {
             if self.server.now() >= deadline {
                 return Err(Halt::Stopped(waiting.join("; ")));
             }
-            self.wait(POLL)?;
+            self.wait(POLL_INTERVAL)?;
         }
     }
 
     /// Returns the pods and claims that the wave still waits for, as text; reports pods that are gone.
     fn pods_waited_for(&mut self, record: &WaveRecord, progress: &mut WaveProgress) -> Vec<String> {
         let mut waiting = Vec::new();
-        let holders = self.holders();
+        let holders = self.claims_with_devices();
         let evicted: BTreeSet<&str> = record.pods.iter().map(|pod| pod.uid.as_str()).collect();
         let mut released = Vec::new();
         for pod in &record.pods {
@@ -136,9 +138,12 @@ impl Run<'_> {
         let mut waiting = Vec::new();
         for ready in &record.ready {
             let WorkloadReady { workload, .. } = ready;
-            let (needed, has) = (workloads.needed(workload, ready.ready), workloads.ready(workload));
-            let (needed_new, new) =
-                (workloads.needed_new(ready), workloads.ready_after(workload, &ready.newest));
+            let (needed, has) =
+                (workloads.needed_ready_pods(workload, ready.ready), workloads.ready_pods(workload));
+            let (needed_new, new) = (
+                workloads.needed_new_pods(ready),
+                workloads.ready_pods_created_after(workload, &ready.newest),
+            );
             if has < needed {
                 waiting.push(format!("{workload} has {has} of {needed} {word} pods"));
             } else if new < needed_new {
@@ -148,8 +153,8 @@ impl Run<'_> {
         waiting
     }
 
-    /// Tells about new pods of the workloads that the drain has touched. An error if one cannot be scheduled, or has a
-    /// selected device.
+    /// Reports new pods of the workloads whose pods were evicted. Returns an error if one cannot be scheduled, or
+    /// has a selected device.
     fn check_replacements(
         &mut self,
         wave: usize,
@@ -179,7 +184,7 @@ impl Run<'_> {
                 continue;
             };
             let since = *progress.unschedulable.entry(pod.uid.clone()).or_insert(now);
-            if seconds_between(since, now) >= UNSCHEDULABLE_SECONDS {
+            if seconds_between(since, now) >= MAX_UNSCHEDULABLE_SECONDS {
                 stuck.push(format!("{}/{}: {message}", pod.namespace, pod.name));
             }
         }
@@ -196,19 +201,22 @@ impl Run<'_> {
     }
 
     fn check_no_replacement_on_devices(&mut self, workloads: &WorkloadPods) -> Result<(), Halt> {
-        let holders = self.holders();
+        let holders = self.claims_with_devices();
         let touched = self.touched.clone();
         for pod in touched.iter().flat_map(|workload| workloads.pods(workload)) {
-            if !self.known.contains(&pod.uid) && holders.iter().any(|holder| holder.pods.contains(&pod.uid)) {
-                self.check_newcomer(&PodRef { namespace: pod.namespace.clone(), name: pod.name.clone() })?;
-                self.known.insert(pod.uid.clone());
+            if !self.known_pods.contains(&pod.uid)
+                && holders.iter().any(|holder| holder.pods.contains(&pod.uid))
+            {
+                self.check_new_pod(&PodRef { namespace: pod.namespace.clone(), name: pod.name.clone() })?;
+                self.known_pods.insert(pod.uid.clone());
             }
         }
         Ok(())
     }
 
-    /// An error if a pod that got a selected device was not in the hands of the scheduler when the devices were closed.
-    pub(super) fn check_newcomer(&mut self, pod: &PodRef) -> Result<(), Halt> {
+    /// Reports a new pod on the closed devices. Returns an error unless the scheduler may have chosen the device
+    /// before they were closed.
+    pub(super) fn check_new_pod(&mut self, pod: &PodRef) -> Result<(), Halt> {
         let closed = self.closed_since();
         let since = seconds_between(closed, self.server.now());
         if since <= MAX_SCHEDULING_SECONDS && !self.is_younger_than_rules(pod) {
@@ -220,7 +228,7 @@ impl Run<'_> {
              a claim that was allocated before, or the scheduler ignores DeviceTaintRules",
             pod.namespace,
             pod.name,
-            words(Duration::from_secs(since.unsigned_abs()))
+            duration_text(Duration::from_secs(since.unsigned_abs()))
         )))
     }
 

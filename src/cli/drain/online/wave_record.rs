@@ -17,7 +17,7 @@ pub(super) struct WaveRecord {
     /// Its number, from 0.
     pub(super) wave: usize,
     pub(super) pods: Vec<MovedPod>,
-    /// The workloads of these pods, as they were before.
+    /// The workloads of these pods, with their numbers of ready pods before the wave.
     pub(super) ready: Vec<WorkloadReady>,
     /// The longest grace period, in seconds.
     pub(super) grace: u64,
@@ -43,7 +43,7 @@ pub(super) struct WorkloadReady {
     pub(super) ready: i64,
     /// How many pods of the wave were ready.
     pub(super) lost: i64,
-    /// When its newest pod was created, as the API server writes it. What is newer replaces pods of the wave.
+    /// Creation time of the newest pod of the workload before the wave; younger pods are replacements.
     pub(super) newest: String,
 }
 
@@ -67,20 +67,20 @@ impl From<&PlannedPod> for MovedPod {
 }
 
 impl Run<'_> {
-    /// The rule that has the annotation.
+    /// Returns the rule that stores the wave: the first one by name.
     fn first_rule(&self) -> Option<&super::rules::DrainRule> {
         self.rules.iter().min_by(|one, other| one.name.cmp(&other.name))
     }
 
-    /// The wave that was begun last.
+    /// Returns the last wave that this drain started, from the annotations of its rules; `None` if there is none.
     pub(super) fn stored_wave(&self) -> Option<WaveRecord> {
         let records = self.rules.iter().filter_map(|rule| {
-            serde_json::from_str::<WaveRecord>(&self.annotation(&rule.name, WAVE_ANNOTATION)?).ok()
+            serde_json::from_str::<WaveRecord>(&self.annotation_of_rule(&rule.name, WAVE_ANNOTATION)?).ok()
         });
         records.max_by_key(|record| record.wave)
     }
 
-    /// Writes the wave on the first rule.
+    /// Stores the wave in an annotation of the first rule, so that a later run of this drain can finish it.
     pub(super) fn store_wave(&mut self, record: &WaveRecord) -> Result<(), Halt> {
         let Some(rule) = self.first_rule().cloned() else { return Err(Halt::internal("no rules")) };
         let text = serde_json::to_string(record).map_err(Halt::internal)?;
@@ -89,10 +89,10 @@ impl Run<'_> {
         })
     }
 
-    /// Removes the wave from the rules.
+    /// Removes the stored wave from the rules, when all waves are finished.
     pub(super) fn forget_wave(&mut self) -> Result<(), Halt> {
         for rule in self.rules.clone() {
-            if self.annotation(&rule.name, WAVE_ANNOTATION).is_some() {
+            if self.annotation_of_rule(&rule.name, WAVE_ANNOTATION).is_some() {
                 self.update_rule(&rule.name, &rule, false, |metadata| {
                     _ = metadata.annotations.remove(WAVE_ANNOTATION)
                 })?;
@@ -102,15 +102,15 @@ impl Run<'_> {
     }
 
     /// Returns when the drain began, in this or an earlier run.
-    pub(super) fn started(&self) -> Option<Timestamp> {
+    pub(super) fn drain_start(&self) -> Option<Timestamp> {
         let times = self
             .rules
             .iter()
-            .filter_map(|rule| gotime::parse(&self.annotation(&rule.name, STARTED_ANNOTATION)?).ok());
+            .filter_map(|rule| gotime::parse(&self.annotation_of_rule(&rule.name, STARTED_ANNOTATION)?).ok());
         times.min()
     }
 
-    fn annotation(&self, rule: &str, name: &str) -> Option<String> {
+    fn annotation_of_rule(&self, rule: &str, name: &str) -> Option<String> {
         let rule = self.server.objects().get(ObjectKind::DeviceTaintRule, "", rule)?;
         let text = rule.get("metadata").get("annotations").get(name).str();
         (!text.is_empty()).then(|| text.to_owned())

@@ -12,7 +12,7 @@ use super::differences::differences;
 use super::event::Event;
 use super::halt::Halt;
 use super::run::{Run, pod_ref};
-use super::time::{later, seconds_between, words};
+use super::time::{duration_text, later, seconds_between};
 use super::wave_record::{MovedPod, WaveRecord, WorkloadReady};
 use super::workloads::WorkloadPods;
 use crate::cluster::WriteRequest;
@@ -21,12 +21,12 @@ use tollgate_forecast::ObjectKind;
 use tollgate_formats::gotime::Timestamp;
 
 /// Pause before an eviction that a PDB did not allow is tried again.
-const BUDGET_PAUSE: Duration = Duration::from_secs(5);
+const PDB_RETRY_INTERVAL: Duration = Duration::from_secs(5);
 /// Interval at which a drain checks for pods to delete while it waits for `--force-after`.
-const FORCE_PAUSE: Duration = Duration::from_secs(15);
+const FORCE_CHECK_INTERVAL: Duration = Duration::from_secs(15);
 
 impl Run<'_> {
-    /// Waits for the wave that an earlier run of this drain began.
+    /// Waits until the pods that an earlier run of this drain evicted in its last wave are replaced.
     pub(super) fn finish_earlier_wave(&mut self) -> Result<(), Halt> {
         let Some(record) = self.stored_wave() else { return Ok(()) };
         self.next_wave = record.wave + 1;
@@ -51,7 +51,7 @@ impl Run<'_> {
 
     /// Moves wave after wave until the plan has none left. `forceable` are the uids of the pods that the user has agreed to
     /// delete after `--force-after`.
-    pub(super) fn move_all(&mut self, forceable: &BTreeSet<String>) -> Result<(), Halt> {
+    pub(super) fn move_all_waves(&mut self, forceable: &BTreeSet<String>) -> Result<(), Halt> {
         let mut deleted: BTreeSet<String> = BTreeSet::new();
         let mut awaited: BTreeSet<String> = BTreeSet::new();
         loop {
@@ -80,7 +80,7 @@ impl Run<'_> {
             self.close_devices()?;
             plan = self.make_plan().map_err(Halt::Stopped)?;
         }
-        self.check_newcomers(&plan)?;
+        self.check_new_pods(&plan)?;
         if let Some(before) = &self.plan {
             let differences = differences(before, &plan);
             if !differences.is_empty() {
@@ -91,19 +91,21 @@ impl Run<'_> {
         Ok(plan)
     }
 
-    /// An error if a pod got a device after the devices were closed.
-    fn check_newcomers(&mut self, plan: &DrainPlan) -> Result<(), Halt> {
+    /// Reports the pods of a plan that are new on the devices. Returns an error if one got its device after the
+    /// devices were closed.
+    fn check_new_pods(&mut self, plan: &DrainPlan) -> Result<(), Halt> {
         for pod in &plan.pods {
-            if self.known.contains(&pod.uid) {
+            if self.known_pods.contains(&pod.uid) {
                 continue;
             }
-            self.check_newcomer(&pod_ref(pod))?;
-            self.known.insert(pod.uid.clone());
+            self.check_new_pod(&pod_ref(pod))?;
+            self.known_pods.insert(pod.uid.clone());
         }
         Ok(())
     }
 
-    /// Waits for pods that others have deleted. False if there are none that were not waited for.
+    /// Waits until pods are gone that others have deleted, and adds them to `awaited`. Returns false if all of
+    /// them were waited for before.
     fn wait_for_terminating(
         &mut self,
         plan: &DrainPlan,
@@ -119,6 +121,7 @@ impl Run<'_> {
         Ok(new > 0)
     }
 
+    /// Stores the wave on a rule, evicts its pods, and waits until they are replaced.
     fn move_wave(&mut self, pods: &[PlannedPod]) -> Result<(), Halt> {
         let wave = self.next_wave;
         let workloads =
@@ -132,9 +135,9 @@ impl Run<'_> {
             let lost = evicted.filter(|(moved, _)| workloads.is_ready(workload, &moved.uid)).count();
             WorkloadReady {
                 workload: workload.to_owned(),
-                ready: workloads.ready(workload),
+                ready: workloads.ready_pods(workload),
                 lost: i64::try_from(lost).unwrap_or(i64::MAX),
-                newest: workloads.newest(workload),
+                newest: workloads.newest_creation_time(workload),
             }
         });
         let grace = pods.iter().map(|(_, pod)| pod.grace_seconds).max().unwrap_or(0);
@@ -152,13 +155,13 @@ impl Run<'_> {
         });
         let deadline = later(self.server.now(), self.wave_timeout(grace));
         for (_, pod) in &pods {
-            self.evict(wave, pod, deadline)?;
+            self.evict_pod(wave, pod, deadline)?;
         }
         self.finish_wave(&record, deadline)
     }
 
     /// Evicts one pod through the eviction API. Waits and retries while a PDB does not allow it.
-    fn evict(&mut self, wave: usize, pod: &PlannedPod, deadline: Timestamp) -> Result<(), Halt> {
+    fn evict_pod(&mut self, wave: usize, pod: &PlannedPod, deadline: Timestamp) -> Result<(), Halt> {
         let request = WriteRequest::EvictPod {
             namespace: pod.namespace.clone(),
             name: pod.name.clone(),
@@ -168,7 +171,7 @@ impl Run<'_> {
         loop {
             self.refresh()?;
             self.check_lock_and_rules()?;
-            let answer = self.send_patiently(&request)?;
+            let answer = self.send_with_retries(&request)?;
             match answer.code {
                 _ if answer.is_success() => {
                     self.evicted += 1;
@@ -191,14 +194,14 @@ impl Run<'_> {
                             "pod {}/{} could not be evicted within {}: {why}",
                             pod.namespace,
                             pod.name,
-                            words(self.wave_timeout(pod.grace_seconds))
+                            duration_text(self.wave_timeout(pod.grace_seconds))
                         )));
                     }
                     if why != said {
                         said.clone_from(&why);
                         self.tell(&Event::PodWaits { wave: wave + 1, pod: pod_ref(pod), why });
                     }
-                    self.wait(BUDGET_PAUSE)?;
+                    self.wait(PDB_RETRY_INTERVAL)?;
                 }
                 _ => {
                     return Err(Halt::Stopped(format!(
@@ -237,10 +240,10 @@ impl Run<'_> {
         if pods.is_empty() {
             return Ok(false);
         }
-        let started = self.started().unwrap_or_else(|| self.server.now());
+        let started = self.drain_start().unwrap_or_else(|| self.server.now());
         if self.server.now() < later(started, after) {
             let left = seconds_between(self.server.now(), later(started, after)).max(0).unsigned_abs();
-            self.wait(FORCE_PAUSE.min(Duration::from_secs(left + 1)))?;
+            self.wait(FORCE_CHECK_INTERVAL.min(Duration::from_secs(left + 1)))?;
             return Ok(true);
         }
         for pod in &pods {
@@ -251,7 +254,7 @@ impl Run<'_> {
                 name: pod.name.clone(),
                 uid: pod.uid.clone(),
             };
-            let answer = self.send_patiently(&request)?;
+            let answer = self.send_with_retries(&request)?;
             deleted.insert(pod.uid.clone());
             match answer.code {
                 404 | 409 => {}

@@ -22,7 +22,8 @@ pub(super) struct WorkloadPod {
     created: String,
     /// Empty if it is not bound.
     pub(super) node: String,
-    /// It counts as a replacement: it is Ready for `minReadySeconds`, or bound if that is enough.
+    /// True if it counts as a replacement: it has been Ready for `minReadySeconds`, or with `--wait bound` it is
+    /// bound; or its work has succeeded.
     pub(super) is_ready: bool,
     /// The scheduler's message, if it found no place.
     pub(super) unschedulable: Option<String>,
@@ -34,21 +35,23 @@ pub(super) struct WorkloadPods {
     by_workload: BTreeMap<String, Vec<WorkloadPod>>,
     /// The number of pods that controllers want, where it is known.
     desired: BTreeMap<String, i64>,
-    /// Kinds of workloads that were listed: what is not there does not exist.
+    /// Kinds of workloads that were listed, so that a workload of these kinds that is not in `desired` was
+    /// deleted.
     listed: Vec<ObjectKind>,
-    /// The workloads of pods, by uid.
+    /// The workload of each pod, by uid of the pod.
     of_pod: HashMap<String, String>,
 }
 
 impl WorkloadPods {
+    /// Reads the pods of all workloads but DaemonSets, and the numbers of pods that the workloads want.
     pub(super) fn of(state: &State<'_>, wait: WaitFor, now: Timestamp) -> WorkloadPods {
         let mut found = WorkloadPods {
             by_workload: BTreeMap::new(),
             desired: BTreeMap::new(),
-            listed: COUNTING_KINDS.into_iter().filter(|kind| state.is_listed(*kind)).collect(),
+            listed: KINDS_WITH_DESIRED_PODS.into_iter().filter(|kind| state.is_listed(*kind)).collect(),
             of_pod: HashMap::new(),
         };
-        for kind in COUNTING_KINDS {
+        for kind in KINDS_WITH_DESIRED_PODS {
             for object in state.of_kind(kind).iter() {
                 let name = format!("{} {}/{}", kind.name(), object.namespace(), object.name());
                 found.desired.insert(name, desired_pods(kind, object.value));
@@ -85,13 +88,13 @@ impl WorkloadPods {
     }
 
     /// Returns the UIDs of the pods for which the scheduler found no node.
-    pub(super) fn unschedulable(&self) -> BTreeSet<String> {
+    pub(super) fn unschedulable_pods(&self) -> BTreeSet<String> {
         let pods = self.by_workload.values().flatten().filter(|pod| pod.unschedulable.is_some());
         pods.map(|pod| pod.uid.clone()).collect()
     }
 
     /// Returns the number of ready pods of a workload.
-    pub(super) fn ready(&self, workload: &str) -> i64 {
+    pub(super) fn ready_pods(&self, workload: &str) -> i64 {
         let ready = self.pods(workload).iter().filter(|pod| pod.is_ready).count();
         i64::try_from(ready).unwrap_or(i64::MAX)
     }
@@ -102,12 +105,12 @@ impl WorkloadPods {
     }
 
     /// Returns when the newest pod of a workload was created; empty if it has none.
-    pub(super) fn newest(&self, workload: &str) -> String {
+    pub(super) fn newest_creation_time(&self, workload: &str) -> String {
         self.pods(workload).iter().map(|pod| pod.created.clone()).max().unwrap_or_default()
     }
 
     /// Returns the number of ready pods of a workload that were created after that time.
-    pub(super) fn ready_after(&self, workload: &str, time: &str) -> i64 {
+    pub(super) fn ready_pods_created_after(&self, workload: &str, time: &str) -> i64 {
         let new =
             self.pods(workload).iter().filter(|pod| pod.is_ready && pod.created.as_str() > time).count();
         i64::try_from(new).unwrap_or(i64::MAX)
@@ -115,22 +118,23 @@ impl WorkloadPods {
 
     /// Returns how many pods of a workload must be ready if `before` pods were ready: fewer if it was scaled down
     /// or deleted.
-    pub(super) fn needed(&self, workload: &str, before: i64) -> i64 {
-        before.min(self.desired(workload).unwrap_or(before))
+    pub(super) fn needed_ready_pods(&self, workload: &str, before: i64) -> i64 {
+        before.min(self.desired_count(workload).unwrap_or(before))
     }
 
     /// Returns how many new pods of a workload must be ready after a wave: as many as it lost, or fewer if it was
     /// scaled down.
-    pub(super) fn needed_new(&self, before: &WorkloadReady) -> i64 {
+    pub(super) fn needed_new_pods(&self, before: &WorkloadReady) -> i64 {
         let workload = &before.workload;
         let old = self.pods(workload).iter().filter(|pod| pod.created <= before.newest).count();
-        let wanted = self.desired(workload).map(|desired| desired - i64::try_from(old).unwrap_or(i64::MAX));
+        let wanted =
+            self.desired_count(workload).map(|desired| desired - i64::try_from(old).unwrap_or(i64::MAX));
         before.lost.min(wanted.unwrap_or(before.lost)).max(0)
     }
 
     /// Returns the number of pods that a workload wants; `None` if it is not known, and 0 if the workload was
     /// deleted.
-    fn desired(&self, workload: &str) -> Option<i64> {
+    fn desired_count(&self, workload: &str) -> Option<i64> {
         let is_counted = self.listed.iter().any(|kind| workload.starts_with(&format!("{} ", kind.name())));
         self.desired.get(workload).copied().or(is_counted.then_some(0))
     }
@@ -170,7 +174,7 @@ impl WorkloadPod {
 }
 
 /// The kinds of workloads whose objects say how many pods they want.
-const COUNTING_KINDS: [ObjectKind; 4] =
+const KINDS_WITH_DESIRED_PODS: [ObjectKind; 4] =
     [ObjectKind::Deployment, ObjectKind::ReplicaSet, ObjectKind::StatefulSet, ObjectKind::Job];
 
 /// Returns the number of pods that a controller wants, from its spec.

@@ -1,31 +1,28 @@
 //! `--by`: one row per namespace, workload or node instead of one per pod.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 
 use crate::cli::impact::GroupBy;
 use crate::cli::table;
 use tollgate_forecast::{Forecast, PodForecast, PodOutcome};
 
 /// The table of the groups; empty if there are no pods.
-pub(super) fn tables(forecast: &Forecast, by: GroupBy) -> String {
+pub(super) fn group_table(forecast: &Forecast, by: GroupBy) -> String {
     if forecast.pods.is_empty() {
         return String::new();
     }
     let table = match by {
-        GroupBy::Namespace => outcomes("NAMESPACE", forecast, |pod| pod.namespace.clone()),
-        GroupBy::Workload => outcomes("WORKLOAD", forecast, workload),
+        GroupBy::Namespace => outcome_table("NAMESPACE", forecast, |pod| pod.namespace.clone()),
+        GroupBy::Workload => outcome_table("WORKLOAD", forecast, workload_name),
         GroupBy::Node if forecast.pods.iter().all(|pod| pod.placements.is_empty()) => {
             "No pod is assigned to a node.\n".to_owned()
         }
-        GroupBy::Node => nodes(forecast),
+        GroupBy::Node => node_table(forecast),
     };
-    let mut out = String::new();
-    _ = write!(out, "\n{table}");
-    out
+    format!("\n{table}")
 }
 
-fn workload(pod: &PodForecast) -> String {
+fn workload_name(pod: &PodForecast) -> String {
     match &pod.workload {
         Some(workload) => format!("{} {}/{}", workload.kind, pod.namespace, workload.name),
         None => format!("Pod {}", super::shown_name(pod)),
@@ -33,7 +30,7 @@ fn workload(pod: &PodForecast) -> String {
 }
 
 /// A row for each group with the numbers of pods by outcome.
-fn outcomes(title: &str, forecast: &Forecast, group: impl Fn(&PodForecast) -> String) -> String {
+fn outcome_table(title: &str, forecast: &Forecast, group: impl Fn(&PodForecast) -> String) -> String {
     const COLUMNS: [(PodOutcome, &str); 5] = [
         (PodOutcome::Fits, "FITS"),
         (PodOutcome::Sometimes, "SOMETIMES"),
@@ -58,7 +55,7 @@ fn outcomes(title: &str, forecast: &Forecast, group: impl Fn(&PodForecast) -> St
 
 /// A row for each node with the number of pods that go there, on average over all courses. Placements beyond those that
 /// a forecast lists are not in it.
-fn nodes(forecast: &Forecast) -> String {
+fn node_table(forecast: &Forecast) -> String {
     let mut courses: BTreeMap<&str, u64> = BTreeMap::new();
     for placement in forecast.pods.iter().flat_map(|pod| &pod.placements) {
         *courses.entry(placement.place.node.as_str()).or_default() += u64::from(placement.courses);

@@ -8,15 +8,15 @@ use tollgate_formats::count::counted;
 /// Returns the outcomes of the evicted pods in one sentence: `of 8 evicted pods 6 fit elsewhere, 2 stay Pending`;
 /// `None` if no pod is evicted.
 pub(in crate::cli) fn summary_of_evicted(forecast: &Forecast) -> Option<String> {
-    sentence(forecast, Origin::Replacement)
+    summary_sentence(forecast, Origin::Replacement)
 }
 
 /// The sentence about the pods of one origin, with a line break; empty if there are none.
-pub(super) fn summary(forecast: &Forecast, origin: Origin) -> String {
-    sentence(forecast, origin).map(|sentence| sentence + "\n").unwrap_or_default()
+pub(super) fn summary_line(forecast: &Forecast, origin: Origin) -> String {
+    summary_sentence(forecast, origin).map(|sentence| sentence + "\n").unwrap_or_default()
 }
 
-fn sentence(forecast: &Forecast, origin: Origin) -> Option<String> {
+fn summary_sentence(forecast: &Forecast, origin: Origin) -> Option<String> {
     let (what, place) = match origin {
         Origin::Replacement => ("evicted", " elsewhere"),
         Origin::Given => ("given", ""),

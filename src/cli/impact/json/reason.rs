@@ -3,6 +3,7 @@
 use crate::report::record::{Json, record};
 use tollgate_engine::impact::{OutcomeReason, TaintSource, Tolerance};
 
+/// Returns why a taint evicts a pod or not: claim, device, taint and toleration.
 pub(super) fn reason_record(reason: &OutcomeReason<'_>) -> Json {
     let parts = reason.parts();
     let [driver, pool, device] = parts.device;

@@ -2,7 +2,7 @@
 //!
 //! Brackets that are never closed, as while one types, end where a line begins left of what they belong to.
 
-use super::{Place, Scanner, Step, unquoted};
+use super::{CursorPlace, Scanner, Step, unquoted};
 
 /// An open bracket or brace.
 struct Bracket<'t> {
@@ -20,8 +20,8 @@ impl<'t> Scanner<'t> {
     /// Reads a flow collection, from its first bracket, as the value of the last key or dash. Returns where the next
     /// line starts.
     pub(super) fn read_flow(&mut self, start: usize, next: usize) -> usize {
-        let container = self.top();
-        let indent = self.frames.last().map(|frame| frame.column);
+        let container = self.innermost_container();
+        let indent = self.open_nodes.last().map(|node| node.column);
         let bytes = self.text.as_bytes();
         let mut open: Vec<Bracket<'t>> = Vec::new();
         let mut at = start;
@@ -39,7 +39,7 @@ impl<'t> Scanner<'t> {
                 }
             }
             if at == self.at && !open.is_empty() && !matches!(byte, b'"' | b'\'') {
-                self.find_in_flow(&open, at);
+                self.record_cursor_in_flow(&open, at);
             }
             match byte {
                 b'{' | b'[' => {
@@ -58,7 +58,7 @@ impl<'t> Scanner<'t> {
                 }
                 b'}' | b']' => {
                     if let Some(bracket) = open.pop() {
-                        self.end_value(&bracket, at);
+                        self.end_flow_value(&bracket, at);
                     }
                     if open.is_empty() {
                         return self.after_flow(at + 1, end);
@@ -73,24 +73,24 @@ impl<'t> Scanner<'t> {
                             bracket,
                             Bracket { key: None, item: None, word: None, ..*bracket },
                         );
-                        self.end_value(&done, at);
+                        self.end_flow_value(&done, at);
                     }
                 }
-                b':' if is_colon(bytes, at) => self.key_in_flow(open.last_mut(), at),
+                b':' if is_key_colon(bytes, at) => self.read_flow_key(open.last_mut(), at),
                 b'"' | b'\'' => {
                     let close = string_end(bytes, at, end);
                     if let Some(bracket) = open.last_mut() {
                         bracket.word.get_or_insert(at);
                     }
                     if (at..=close).contains(&self.at) {
-                        self.find_in_flow(&open, close);
+                        self.record_cursor_in_flow(&open, close);
                     }
                     at = close;
                     continue;
                 }
                 b'#' if at > 0 && bytes.get(at - 1).is_some_and(u8::is_ascii_whitespace) => {
                     if self.found.is_none() && (at..end).contains(&self.at) {
-                        self.found_at(Place::Comment, at, at + self.slice(at..end).trim_end().len());
+                        self.found_at(CursorPlace::Comment, at, at + self.slice(at..end).trim_end().len());
                     }
                     at = end;
                     continue;
@@ -105,7 +105,7 @@ impl<'t> Scanner<'t> {
             at += 1;
         }
         if self.at == self.end && !open.is_empty() {
-            self.find_in_flow(&open, self.end);
+            self.record_cursor_in_flow(&open, self.end);
         }
         self.end
     }
@@ -117,22 +117,22 @@ impl<'t> Scanner<'t> {
             && self.found.is_none()
             && (comment..end).contains(&self.at)
         {
-            self.found_at(Place::Comment, comment, at + rest.trim_end().len());
+            self.found_at(CursorPlace::Comment, comment, at + rest.trim_end().len());
         }
         if self.found.is_none() && (at..end).contains(&self.at) {
-            self.found = Some((Place::Nowhere, self.at..self.at, self.top()));
+            self.found = Some((CursorPlace::Nowhere, self.at..self.at, self.innermost_container()));
         }
         end
     }
 
-    fn key_in_flow(&mut self, bracket: Option<&mut Bracket<'t>>, at: usize) {
+    fn read_flow_key(&mut self, bracket: Option<&mut Bracket<'t>>, at: usize) {
         let Some(bracket) = bracket.filter(|bracket| bracket.is_map && bracket.key.is_none()) else { return };
         let key = unquoted(self.slice(bracket.word.unwrap_or(at)..at));
         bracket.word = None;
         bracket.key = Some((key, self.add_container(bracket.container, Step::Key(key))));
     }
 
-    /// The number of the container that a bracket inside of another one opens.
+    /// Returns the container that a bracket opens: a new item if the bracket is inside a list, else `inner`.
     fn flow_container(&mut self, bracket: Option<&mut Bracket<'t>>, inner: usize) -> usize {
         match bracket {
             Some(list) if !list.is_map => {
@@ -144,14 +144,14 @@ impl<'t> Scanner<'t> {
         }
     }
 
-    fn end_value(&mut self, bracket: &Bracket<'t>, at: usize) {
+    fn end_flow_value(&mut self, bracket: &Bracket<'t>, at: usize) {
         if let (Some((key, _)), Some(start)) = (bracket.key, bracket.word) {
-            self.note_type(bracket.container, key, self.slice(start..at).trim());
+            self.remember_type(bracket.container, key, self.slice(start..at).trim());
         }
     }
 
     /// Records that the cursor is on a key or value of the innermost bracket, whose word ends at `end`.
-    fn find_in_flow(&mut self, open: &[Bracket<'t>], end: usize) {
+    fn record_cursor_in_flow(&mut self, open: &[Bracket<'t>], end: usize) {
         let (None, Some(bracket)) = (&self.found, open.last()) else { return };
         let word = match bracket.word {
             Some(start) => start..(start + self.slice(start..end.max(self.at)).trim_end().len()).max(self.at),
@@ -162,29 +162,29 @@ impl<'t> Scanner<'t> {
         let stop = rest.find(|letter: char| letter.is_whitespace() || ",:{}[]\"'".contains(letter));
         let word = word.start..word.end + stop.unwrap_or(rest.len());
         let found = match (bracket.key, bracket.is_map) {
-            (Some((key, _)), _) => (Place::Value(key), bracket.container),
-            (None, true) => (Place::Key, bracket.container),
-            (None, false) => (Place::Key, self.add_container(bracket.container, Step::Item)),
+            (Some((key, _)), _) => (CursorPlace::Value(key), bracket.container),
+            (None, true) => (CursorPlace::Key, bracket.container),
+            (None, false) => (CursorPlace::Key, self.add_container(bracket.container, Step::Item)),
         };
         self.found = Some((found.0, word, found.1));
     }
 }
 
 impl Bracket<'_> {
-    /// The number of the container that the next value is.
+    /// Returns the index of the container for the next value.
     fn value_container(&self) -> Option<usize> {
         self.key.map(|(_, container)| container).or(self.item)
     }
 }
 
 /// True for a colon that ends a key: followed by white space or another value, or preceded by a quoted key.
-fn is_colon(bytes: &[u8], at: usize) -> bool {
+fn is_key_colon(bytes: &[u8], at: usize) -> bool {
     let after = bytes.get(at + 1).copied().unwrap_or(b' ');
     let before = at.checked_sub(1).and_then(|before| bytes.get(before)).copied().unwrap_or_default();
     after.is_ascii_whitespace() || b",{}[]\"'".contains(&after) || before == b'"' || before == b'\''
 }
 
-/// The position after the closing quote of a string; `line_end` if it is not closed.
+/// Returns the position after the closing quote of a string; `line_end` if it is not closed.
 fn string_end(bytes: &[u8], start: usize, line_end: usize) -> usize {
     let quote = bytes.get(start).copied().unwrap_or_default();
     let mut at = start + 1;

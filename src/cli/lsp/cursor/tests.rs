@@ -2,7 +2,7 @@
 
 use proptest::prelude::{Strategy, any, proptest};
 
-use super::{Cursor, Place, Step, find};
+use super::{Cursor, CursorPlace, Step, find_cursor};
 
 const MARK: char = '‸';
 
@@ -22,10 +22,10 @@ fn shown(text: &str, cursor: &Cursor<'_>) -> String {
         }
     }
     let place = match cursor.place {
-        Place::Key => "key".to_owned(),
-        Place::Value(key) => format!("value of {key}"),
-        Place::Comment => "comment".to_owned(),
-        Place::Nowhere => "nowhere".to_owned(),
+        CursorPlace::Key => "key".to_owned(),
+        CursorPlace::Value(key) => format!("value of {key}"),
+        CursorPlace::Comment => "comment".to_owned(),
+        CursorPlace::Nowhere => "nowhere".to_owned(),
     };
     format!("{out} {place} <{}>", &text[cursor.word.clone()])
 }
@@ -71,19 +71,19 @@ fn the_cursor_is_found_in_broken_texts() {
     ];
     for (marked, expected) in table {
         let (text, at) = at_mark(marked);
-        assert_eq!(shown(&text, &find(&text, at)), expected, "{marked:?}");
+        assert_eq!(shown(&text, &find_cursor(&text, at)), expected, "{marked:?}");
     }
 }
 
 #[test]
 fn what_an_object_is_and_has_is_known_from_both_sides_of_the_cursor() {
     let (text, at) = at_mark("apiVersion: \"v1\"\nspec:\n  a: 1\n  ‸\n  b: 2\nkind: X # x\n");
-    let cursor = find(&text, at);
+    let cursor = find_cursor(&text, at);
     let root = &cursor.containers[0];
     assert_eq!((root.api_version, root.kind), ("v1", "X"));
     assert_eq!(cursor.containers[1].keys, ["a", "b"]);
     let (text, at) = at_mark("items:\n- {apiVersion: v2, spec: {‸}, kind: Y}\n");
-    let item = &find(&text, at).containers[2];
+    let item = &find_cursor(&text, at).containers[2];
     assert_eq!((item.api_version, item.kind), ("v2", "Y"));
     assert_eq!(item.keys, ["apiVersion", "spec", "kind"]);
 }
@@ -103,7 +103,7 @@ proptest! {
     #[test]
     fn any_text_has_a_cursor(text in texts(), at in any::<usize>()) {
         let at = text.floor_char_boundary(at % (text.len() + 1));
-        let cursor = find(&text, at);
+        let cursor = find_cursor(&text, at);
         assert!(text.get(cursor.word.clone()).is_some(), "{text:?} {at} {:?}", cursor.word);
         assert!(cursor.word.start <= at && at <= cursor.word.end, "{text:?} {at} {:?}", cursor.word);
     }

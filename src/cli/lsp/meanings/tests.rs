@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{FIELDS, WORDS, field};
+use super::{FIELD_MEANINGS, VALUE_MEANINGS, field_meaning};
 use tollgate_api::fields;
 use tollgate_api::profile::{ApiKind, Version};
 use tollgate_api::schema::{StructTy, Ty};
@@ -47,14 +47,14 @@ fn rows_name_what_there_is_and_leave_out_nothing_about_taints_and_requests() {
         }
     }
     let structs = &types.fields;
-    for (owner, name, meaning) in FIELDS {
+    for (owner, name, meaning) in FIELD_MEANINGS {
         let has = |fields: &BTreeSet<&str>| fields.contains(name);
         let is_known =
             if *owner == "*" { structs.values().any(has) } else { structs.get(owner).is_some_and(has) };
         assert!(is_known, "{owner}.{name}");
         assert!(meaning.ends_with('.') || meaning.ends_with(')'), "{owner}.{name}: {meaning}");
     }
-    for (ty, word, _) in WORDS {
+    for (ty, word, _) in VALUE_MEANINGS {
         assert!(types.named.contains(ty), "{ty}: {word}");
     }
     for owner in [
@@ -78,7 +78,7 @@ fn rows_name_what_there_is_and_leave_out_nothing_about_taints_and_requests() {
         for name in &structs[owner] {
             // Fields of the ResourceClaimSpec of classic DRA have the same owner.
             let is_classic = owner == "ResourceClaimSpec" && *name != "devices";
-            assert!(is_classic || !field(owner, name).is_empty(), "{owner}.{name} has no meaning");
+            assert!(is_classic || !field_meaning(owner, name).is_empty(), "{owner}.{name} has no meaning");
         }
     }
 }

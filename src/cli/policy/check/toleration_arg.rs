@@ -58,8 +58,8 @@ impl TolerationArg {
         Ok(TolerationArg { key, value, effect, seconds })
     }
 
-    /// The toleration as JSON.
-    pub(super) fn json(&self) -> Json {
+    /// Returns the toleration as JSON, as in a claim.
+    pub(super) fn to_json(&self) -> Json {
         let (has_value, has_seconds) = (self.value.is_some(), self.seconds.is_some());
         record! {
             "key" if given: self.key,
@@ -70,7 +70,8 @@ impl TolerationArg {
         }
     }
 
-    pub(super) fn tolerated(&self) -> ToleratedTaints<'_> {
+    /// Returns the set of taints that the toleration matches.
+    pub(super) fn tolerated_taints(&self) -> ToleratedTaints<'_> {
         ToleratedTaints {
             key: self.key.as_deref(),
             value: self.value.as_deref(),
@@ -102,7 +103,7 @@ mod tests {
             ("*:None", r#"{"operator":"Exists","effect":"None"}"#),
         ];
         for (text, expected) in table {
-            assert_eq!(TolerationArg::parse(text).unwrap().json().get(), expected, "{text}");
+            assert_eq!(TolerationArg::parse(text).unwrap().to_json().get(), expected, "{text}");
         }
         for wrong in ["", "=v", "a:noexecute", "a:NoSchedule:5", "a:NoExecute:x", "a:NoExecute:5:5", "*=v"] {
             assert!(TolerationArg::parse(wrong).is_err(), "{wrong}");

@@ -14,9 +14,9 @@ const READY: &str = "Ready";
 /// Condition type: whether the policy is rejected until its spec is changed.
 const STALLED: &str = "Stalled";
 /// Maximum number of errors in the message of a condition.
-const MAX_ERRORS: usize = 8;
-/// Most bytes of a message; a condition allows 32 KiB.
-const MAX_MESSAGE: usize = 4 << 10;
+const MAX_LISTED_ERRORS: usize = 8;
+/// Maximum size of a message in bytes; a condition allows 32 KiB.
+const MAX_MESSAGE_BYTES: usize = 4 << 10;
 
 /// A condition that Tollgate writes into the status of a policy.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -67,9 +67,14 @@ impl StoredStatus {
         stored
     }
 
-    /// A merge patch that makes the status say what became of the policy; `None` if it says so already. It applies only
-    /// to this resourceVersion.
-    pub(super) fn patch(&self, state: &ResourceState, version: &str, now: Timestamp) -> Option<String> {
+    /// Returns a merge patch that sets the status to the state of the policy; `None` if it says so already. The
+    /// patch applies only to this resourceVersion.
+    pub(super) fn status_patch(
+        &self,
+        state: &ResourceState,
+        version: &str,
+        now: Timestamp,
+    ) -> Option<String> {
         let expiry = state.next_expiry(now).map(|next| (gotime::rfc3339(next.time), next.entry));
         let expiry = expiry.unwrap_or_default();
         let now = &*gotime::rfc3339(now);
@@ -102,7 +107,7 @@ impl StoredStatus {
 }
 
 impl Condition {
-    /// The condition as JSON. The time of its last transition stays the same while its status does.
+    /// Returns the condition as JSON. The time of its last transition is kept while its status stays the same.
     fn to_json(&self, name: &'static str, stored: Option<&(Condition, String)>, now: &str) -> String {
         let unchanged = stored.filter(|(stored, time)| stored.status == self.status && !time.is_empty());
         let since = unchanged.map_or(now, |(_, time)| time.as_str());
@@ -119,17 +124,18 @@ impl Condition {
     }
 }
 
+/// Returns the condition `Ready` for the state of a policy.
 fn ready_condition(state: &ResourceState) -> Condition {
     let (status, reason, message) = match &state.acceptance {
         Acceptance::Accepted if state.warnings.is_empty() => (true, "Accepted", "in force".to_owned()),
         Acceptance::Accepted => {
-            let warnings = joined(&state.warnings);
+            let warnings = join_errors(&state.warnings);
             (true, "Accepted", format!("in force, with a probable mistake: {warnings}"))
         }
         Acceptance::Rejected(errors) => (
             false,
             "Invalid",
-            format!("{} (requests that the policy matches get its failurePolicy)", joined(errors)),
+            format!("{} (requests that the policy matches get its failurePolicy)", join_errors(errors)),
         ),
         Acceptance::ReplacedByFile => (
             false,
@@ -141,16 +147,16 @@ fn ready_condition(state: &ResourceState) -> Condition {
 }
 
 /// Returns the errors as one text. Those beyond the length limit are only counted.
-fn joined(errors: &[FieldError]) -> String {
+fn join_errors(errors: &[FieldError]) -> String {
     let mut text = String::new();
     for (index, error) in errors.iter().enumerate() {
         let next = error.to_string();
-        if index > 0 && (index >= MAX_ERRORS || text.len() + next.len() > MAX_MESSAGE) {
+        if index > 0 && (index >= MAX_LISTED_ERRORS || text.len() + next.len() > MAX_MESSAGE_BYTES) {
             return format!("{text}; and {} more", errors.len() - index);
         }
         let separator = if index == 0 { "" } else { "; " };
         text.push_str(separator);
-        text.push_str(tollgate_formats::gofmt::head(&next, MAX_MESSAGE));
+        text.push_str(tollgate_formats::gofmt::head(&next, MAX_MESSAGE_BYTES));
     }
     text
 }
@@ -173,7 +179,7 @@ mod tests {
     fn patched(status: &str, set: &PolicySet) -> Option<String> {
         let parsed = doc::parse(status).expect("JSON");
         let now = Timestamp::parse(NOW).expect("a time");
-        StoredStatus::read(parsed.root()).patch(&set.resources()[0], "7", now)
+        StoredStatus::read(parsed.root()).status_patch(&set.resources()[0], "7", now)
     }
 
     #[test]

@@ -13,15 +13,16 @@ use crate::cluster::{HeldLease, ListedKind, POLICIES, WatchState, WatchStatus, W
 use crate::server::{BackgroundTask, ComponentStatus, EngineHandle, MetricSample};
 use tollgate_engine::policy::{Acceptance, PolicySet, ResourceState};
 
-/// A policy that is missing for longer than this was not simply deleted: that would be confirmed by now.
-const KEPT_AFTER: Duration = Duration::from_secs(3);
+/// A deletion is confirmed within this time. A policy that is missing for longer stays in use, because its kind
+/// is gone as well.
+const DELETION_CONFIRMATION_TIME: Duration = Duration::from_secs(3);
 /// Maximum number of rejected policies that a message names.
-const MAX_NAMED: usize = 3;
+const MAX_NAMED_POLICIES: usize = 3;
 /// Command that installs the CustomResourceDefinitions of the policy kinds.
 const INSTALL_HINT: &str = "install them with `tollgate schema crd | kubectl apply --server-side -f -`";
 
-/// The tasks that report the policies and the Lease.
-pub(super) fn tasks(
+/// Returns the tasks that report the policies and the Lease in `/readyz` and `/metrics`.
+pub(super) fn report_tasks(
     source: &PolicySource,
     lease: &HeldLease,
     writer: &StatusWriter,
@@ -42,13 +43,13 @@ fn source_status(source: &PolicySource, engine: &EngineHandle) -> ComponentStatu
         POLICIES.iter().filter_map(|kind| source.0.watch.watch_status(kind)).collect();
     let (count, has_missing, kept) = {
         let stored = source.lock();
-        let kept = stored.policies.missing_kinds(KEPT_AFTER, Instant::now());
+        let kept = stored.policies.missing_kinds(DELETION_CONFIRMATION_TIME, Instant::now());
         (stored.policies.len(), stored.policies.has_missing(), kept)
     };
     let is_ready = source.revision().is_some() && !engine.awaits_policies();
     let set = engine.engine(|engine| engine.policies.clone());
-    let problems = problems(&statuses, &kept);
-    let rejected = rejected(&set);
+    let problems = sync_problems(&statuses, &kept);
+    let rejected = rejected_policies(&set);
     let message = match (is_ready, problems.is_empty()) {
         (false, false) => format!("the policies of the cluster are not known yet: {}", problems.join("; ")),
         (false, true) => "the policies of the cluster are not loaded yet".to_owned(),
@@ -60,7 +61,7 @@ fn source_status(source: &PolicySource, engine: &EngineHandle) -> ComponentStatu
     };
     let is_current = problems.is_empty() && !has_missing;
     let age = watches.iter().filter_map(|watch| watch.age).max().unwrap_or_default().as_secs();
-    let mut samples = set_samples(&set);
+    let mut samples = policy_set_samples(&set);
     let gauge = |name, help, value| MetricSample { name, help, label: None, value };
     let age = i64::try_from(age).unwrap_or(i64::MAX);
     samples.push(gauge(
@@ -68,7 +69,7 @@ fn source_status(source: &PolicySource, engine: &EngineHandle) -> ComponentStatu
         "1 if the policies of the cluster are loaded and up to date",
         i64::from(is_ready && is_current),
     ));
-    let synced = if is_ready { clock::unix().saturating_sub(age) } else { 0 };
+    let synced = if is_ready { clock::unix_seconds().saturating_sub(age) } else { 0 };
     samples.push(gauge(
         "policy_source_sync_timestamp_seconds",
         "Time at which the policies of the cluster were last known to be up to date; 0 if they were not loaded yet",
@@ -76,7 +77,9 @@ fn source_status(source: &PolicySource, engine: &EngineHandle) -> ComponentStatu
     ));
     for (status, watch) in statuses.iter().zip(watches) {
         let current = status.state == WatchState::Current;
-        samples.extend(watch_samples(status.kind.resource, &watch, current, count_of(&set, status)));
+        let is_of_kind = |state: &&ResourceState| state.kind.name() == status.kind.kind;
+        let count = set.resources().iter().filter(is_of_kind).count();
+        samples.extend(watch_samples(status.kind.resource, &watch, current, count));
     }
     ComponentStatus {
         ready: is_ready,
@@ -87,7 +90,7 @@ fn source_status(source: &PolicySource, engine: &EngineHandle) -> ComponentStatu
 }
 
 /// Returns why the policies may be out of date. Policies of the `kept` kinds have disappeared, but stay in use.
-fn problems(statuses: &[WatchedKindStatus], kept: &[ListedKind]) -> Vec<String> {
+fn sync_problems(statuses: &[WatchedKindStatus], kept: &[ListedKind]) -> Vec<String> {
     let concerned = |state: WatchState| statuses.iter().filter(move |status| status.state == state);
     let names = |state: WatchState| -> String {
         concerned(state).map(|status| status.kind.full_name()).collect::<Vec<_>>().join(", ")
@@ -113,8 +116,8 @@ fn problems(statuses: &[WatchedKindStatus], kept: &[ListedKind]) -> Vec<String> 
     problems
 }
 
-/// The rejected policies of a set.
-fn rejected(set: &PolicySet) -> Vec<&ResourceState> {
+/// Returns the policies of the cluster in a set that are invalid.
+fn rejected_policies(set: &PolicySet) -> Vec<&ResourceState> {
     set.resources().iter().filter(|state| matches!(state.acceptance, Acceptance::Rejected(_))).collect()
 }
 
@@ -126,9 +129,9 @@ fn rejected_text(count: usize, rejected: &[&ResourceState]) -> String {
         };
         format!("{}/{}: {error}", state.kind.name(), state.name)
     };
-    let mut errors: Vec<String> = rejected.iter().take(MAX_NAMED).map(error).collect();
-    if rejected.len() > MAX_NAMED {
-        errors.push(format!("and {} more", rejected.len() - MAX_NAMED));
+    let mut errors: Vec<String> = rejected.iter().take(MAX_NAMED_POLICIES).map(error).collect();
+    if rejected.len() > MAX_NAMED_POLICIES {
+        errors.push(format!("and {} more", rejected.len() - MAX_NAMED_POLICIES));
     }
     format!(
         "invalid policies in the cluster: {} of {count}; requests that they match get their failurePolicy: {}",
@@ -137,13 +140,8 @@ fn rejected_text(count: usize, rejected: &[&ResourceState]) -> String {
     )
 }
 
-/// The number of policies of a kind in a set.
-fn count_of(set: &PolicySet, status: &WatchedKindStatus) -> usize {
-    set.resources().iter().filter(|state| state.kind.name() == status.kind.kind).count()
-}
-
 /// Returns the metrics about the policies in force, by source and state.
-fn set_samples(set: &PolicySet) -> Vec<MetricSample> {
+fn policy_set_samples(set: &PolicySet) -> Vec<MetricSample> {
     let number = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
     let of =
         |is: fn(&Acceptance) -> bool| set.resources().iter().filter(|state| is(&state.acceptance)).count();

@@ -1,6 +1,6 @@
 //! Writes the status of policies, in the replica that holds the Lease, and only if it changes.
 //!
-//! Not here: what the status says (`condition`). Invariant: at most [`PER_SECOND`] requests are sent in a second, however
+//! Not here: what the status says (`condition`). Invariant: at most [`MAX_REQUESTS_PER_SECOND`] requests are sent in a second, however
 //! many policies there are; a request that is refused is not repeated at once.
 
 use std::sync::Arc;
@@ -15,14 +15,14 @@ use crate::cluster::{ApiError, HeldLease, ListedKind};
 use crate::server::EngineHandle;
 use tollgate_engine::policy::PolicySet;
 
-/// Requests in a second. A status of each of 1,000 policies takes 50 seconds.
-const PER_SECOND: u32 = 20;
+/// Maximum number of requests per second. Writing the status of 1,000 policies takes 50 seconds.
+const MAX_REQUESTS_PER_SECOND: u32 = 20;
 /// Interval at which the writer checks for changed statuses.
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
 /// Interval at which the writer recomputes all statuses even if no policy changed, because entries expire.
 const EXPIRY_POLL_INTERVAL: Duration = Duration::from_secs(30);
 /// Pause after a request that was refused or got no response.
-const PAUSE: Duration = Duration::from_secs(5);
+const FAILURE_PAUSE: Duration = Duration::from_secs(5);
 
 /// Writes the status of policies. Clones share the counters.
 #[derive(Clone, Debug)]
@@ -30,12 +30,12 @@ pub(super) struct StatusWriter {
     source: PolicySource,
     lease: HeldLease,
     engine: EngineHandle,
-    counters: Arc<Counters>,
+    counters: Arc<WriteCounters>,
 }
 
-/// Numbers of requests that wrote a status.
+/// Numbers of requests to write a status that succeeded and that failed.
 #[derive(Debug, Default)]
-struct Counters {
+struct WriteCounters {
     written: AtomicU64,
     failed: AtomicU64,
 }
@@ -52,13 +52,13 @@ impl StatusWriter {
         StatusWriter { source, lease, engine, counters: Arc::default() }
     }
 
-    /// The numbers of requests that succeeded and that failed.
+    /// Returns the numbers of requests that succeeded and that failed.
     pub(super) fn counts(&self) -> (u64, u64) {
-        let Counters { written, failed } = &*self.counters;
+        let WriteCounters { written, failed } = &*self.counters;
         (written.load(Ordering::Relaxed), failed.load(Ordering::Relaxed))
     }
 
-    /// Writes for the life of the process.
+    /// Writes changed statuses for the life of the process, while this replica holds the Lease.
     pub(super) fn run(&self) {
         // The policies and the set for which nothing was left to write, and when that was.
         let mut done: Option<(u64, Arc<PolicySet>, Instant)> = None;
@@ -69,24 +69,25 @@ impl StatusWriter {
                 continue;
             }
             let set = self.engine.engine(|engine| engine.policies.clone());
-            let changes = self.source.lock().policies.changes();
+            let changes = self.source.lock().policies.changes;
             let is_done = |(at, of, since): &(u64, Arc<PolicySet>, Instant)| {
                 *at == changes && Arc::ptr_eq(of, &set) && since.elapsed() < EXPIRY_POLL_INTERVAL
             };
             if done.as_ref().is_some_and(is_done) {
                 continue;
             }
-            let pending = self.pending(&set);
+            let pending = self.pending_statuses(&set);
             if pending.is_empty() {
                 done = Some((changes, set, Instant::now()));
                 continue;
             }
-            self.write(pending);
+            self.write_statuses(pending);
         }
     }
 
-    /// Returns the statuses that have to be written: of each policy that is in use as it is stored.
-    fn pending(&self, set: &PolicySet) -> Vec<PendingStatus> {
+    /// Returns the statuses that differ from the stored ones. Skips policies whose stored version is not the one
+    /// in use.
+    fn pending_statuses(&self, set: &PolicySet) -> Vec<PendingStatus> {
         let now = clock::timestamp();
         let stored = self.source.lock();
         let mut pending = Vec::new();
@@ -99,7 +100,7 @@ impl StatusWriter {
                 .ok()
                 .and_then(|index| set.resources().get(index))
                 .filter(|state| (&*state.uid, state.generation) == (resource.uid(), resource.generation()));
-            let patch = state.and_then(|state| policy.status.patch(state, &policy.version, now));
+            let patch = state.and_then(|state| policy.status.status_patch(state, &policy.version, now));
             let name = resource.name().to_owned();
             pending.extend(patch.map(|patch| PendingStatus { kind: policy.kind, name, patch }));
         }
@@ -107,7 +108,7 @@ impl StatusWriter {
     }
 
     /// Writes these statuses one after the other, as long as this replica holds the Lease.
-    fn write(&self, pending: Vec<PendingStatus>) {
+    fn write_statuses(&self, pending: Vec<PendingStatus>) {
         for PendingStatus { kind, name, patch } in pending {
             if !self.lease.is_held() {
                 return;
@@ -120,11 +121,11 @@ impl StatusWriter {
                     self.counters.failed.fetch_add(1, Ordering::Relaxed);
                     let kind = kind.kind;
                     tracing::warn!(kind, name, "cannot write the status of a policy; retrying: {error}");
-                    std::thread::sleep(PAUSE);
+                    std::thread::sleep(FAILURE_PAUSE);
                     return;
                 }
             }
-            std::thread::sleep(Duration::from_secs(1) / PER_SECOND);
+            std::thread::sleep(Duration::from_secs(1) / MAX_REQUESTS_PER_SECOND);
         }
     }
 }

@@ -16,7 +16,7 @@ use super::condition::StoredStatus;
 use crate::cluster::{ListedKind, WatchedObject};
 use tollgate_engine::policy::{PolicyKind, PolicyResource};
 
-/// A policy that is stored, or that was and is still in use.
+/// A policy that is stored in the cluster, or that has disappeared and is still in use.
 #[derive(Debug)]
 pub(super) struct StoredPolicy {
     pub(super) kind: ListedKind,
@@ -24,7 +24,7 @@ pub(super) struct StoredPolicy {
     /// `metadata.resourceVersion`
     pub(super) version: Box<str>,
     pub(super) status: StoredStatus,
-    /// The last update in which the watch had it.
+    /// Number of the last update in which the watch had it.
     seen: u64,
     /// Since when the watch does not have it.
     missing_since: Option<Instant>,
@@ -35,24 +35,14 @@ pub(super) struct StoredPolicy {
 pub(super) struct StoredPolicies {
     all: BTreeMap<(PolicyKind, Box<str>), StoredPolicy>,
     /// Grows with each change of a spec.
-    revision: u64,
+    pub(super) revision: u64,
     /// Grows with each change, also of a status.
-    changes: u64,
+    pub(super) changes: u64,
     /// Grows with each update.
     updates: u64,
 }
 
 impl StoredPolicies {
-    /// Returns a number that grows with each change of a spec.
-    pub(super) fn revision(&self) -> u64 {
-        self.revision
-    }
-
-    /// Returns a number that grows with each change, also of a status.
-    pub(super) fn changes(&self) -> u64 {
-        self.changes
-    }
-
     /// Returns the number of policies, including missing ones.
     pub(super) fn len(&self) -> usize {
         self.all.len()
@@ -170,13 +160,13 @@ mod tests {
         let mut stored = StoredPolicies::default();
         let now = Instant::now();
         stored.update(&[object(0, "a", "u", 1, "1"), object(1, "a", "v", 1, "2")], now);
-        assert_eq!((stored.revision(), stored.changes(), stored.len()), (2, 2, 2));
+        assert_eq!((stored.revision, stored.changes, stored.len()), (2, 2, 2));
         stored.update(&[object(0, "a", "u", 1, "3"), object(1, "a", "v", 1, "2")], now);
-        assert_eq!((stored.revision(), stored.changes()), (2, 3), "a status");
+        assert_eq!((stored.revision, stored.changes), (2, 3), "a status");
         stored.update(&[object(0, "a", "u", 2, "4"), object(1, "a", "v", 1, "2")], now);
-        assert_eq!((stored.revision(), stored.changes()), (3, 4), "a spec");
+        assert_eq!((stored.revision, stored.changes), (3, 4), "a spec");
         stored.update(&[object(0, "a", "w", 2, "5"), object(1, "a", "v", 1, "2")], now);
-        assert_eq!((stored.revision(), stored.changes()), (4, 5), "deleted and created again");
+        assert_eq!((stored.revision, stored.changes), (4, 5), "deleted and created again");
     }
 
     #[test]
@@ -186,16 +176,16 @@ mod tests {
         stored.update(&[object(0, "a", "u", 1, "1"), object(1, "b", "v", 1, "2")], start);
         stored.update(&[object(1, "b", "v", 1, "2")], start);
         assert!(stored.has_missing() && stored.missing_kinds(DELAY, start).is_empty());
-        assert_eq!((stored.len(), stored.present().count(), stored.revision()), (2, 1, 2));
+        assert_eq!((stored.len(), stored.present().count(), stored.revision), (2, 1, 2));
         let later = start + DELAY;
         assert_eq!(stored.missing_kinds(DELAY, later), [POLICIES[0]]);
         stored.remove_missing(&POLICIES[1], DELAY, later);
-        assert_eq!((stored.len(), stored.revision()), (2, 2), "another kind");
+        assert_eq!((stored.len(), stored.revision), (2, 2), "another kind");
         // The watch has it again: it was never gone.
         stored.update(&[object(0, "a", "u", 1, "1"), object(1, "b", "v", 1, "2")], later);
         assert!(!stored.has_missing());
         stored.update(&[object(1, "b", "v", 1, "2")], later);
         stored.remove_missing(&POLICIES[0], DELAY, later + DELAY);
-        assert_eq!((stored.len(), stored.revision(), stored.has_missing()), (1, 3, false));
+        assert_eq!((stored.len(), stored.revision, stored.has_missing()), (1, 3, false));
     }
 }

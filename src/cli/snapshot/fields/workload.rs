@@ -4,21 +4,22 @@
 //! A replaced pod is made from the template of its owner, so a template keeps the same fields as a pod. Environment,
 //! commands, images and the sources of volumes are left out.
 
-use super::{All, Annotations, Conditions, Fields, Items, Keep, METADATA, POD_CLAIMS, Volume};
+use super::{All, Annotations, Conditions, Fields, Items, KeptParts, METADATA, POD_CLAIMS, Volume};
 
-const RESOURCES: Keep = Fields(&[("claims", All), ("requests", All), ("limits", All)]);
+const RESOURCES: KeptParts = Fields(&[("claims", All), ("requests", All), ("limits", All)]);
 
-const PORT: Keep = Fields(&[("containerPort", All), ("hostPort", All), ("hostIP", All), ("protocol", All)]);
+const PORT: KeptParts =
+    Fields(&[("containerPort", All), ("hostPort", All), ("hostIP", All), ("protocol", All)]);
 
 /// The restart policy makes an init container a sidecar, whose requests count for as long as the pod runs.
-const CONTAINERS: Keep = Items(&Fields(&[
+const CONTAINERS: KeptParts = Items(&Fields(&[
     ("name", All),
     ("resources", RESOURCES),
     ("restartPolicy", All),
     ("ports", Items(&PORT)),
 ]));
 
-const POD_SPEC: Keep = Fields(&[
+const POD_SPEC: KeptParts = Fields(&[
     ("nodeName", All),
     ("nodeSelector", All),
     ("affinity", All),
@@ -45,7 +46,7 @@ const POD_SPEC: Keep = Fields(&[
     ("terminationGracePeriodSeconds", All),
 ]);
 
-pub(super) const POD: Keep = Fields(&[
+pub(super) const POD: KeptParts = Fields(&[
     ("metadata", METADATA),
     ("spec", POD_SPEC),
     (
@@ -61,10 +62,10 @@ pub(super) const POD: Keep = Fields(&[
     ),
 ]);
 
-const POD_TEMPLATE: Keep =
+const POD_TEMPLATE: KeptParts =
     Fields(&[("metadata", Fields(&[("labels", All), ("annotations", Annotations)])), ("spec", POD_SPEC)]);
 
-pub(super) const NODE: Keep = Fields(&[
+pub(super) const NODE: KeptParts = Fields(&[
     ("metadata", METADATA),
     ("spec", Fields(&[("taints", All), ("unschedulable", All)])),
     (
@@ -79,7 +80,7 @@ pub(super) const NODE: Keep = Fields(&[
 ]);
 
 /// The spec of ReplicaSets, Deployments, StatefulSets, DaemonSets and Jobs, each of which has some of these fields.
-const CONTROLLER_SPEC: Keep = Fields(&[
+const CONTROLLER_SPEC: KeptParts = Fields(&[
     ("replicas", All),
     ("minReadySeconds", All),
     ("parallelism", All),
@@ -103,7 +104,7 @@ const CONTROLLER_SPEC: Keep = Fields(&[
     ("template", POD_TEMPLATE),
 ]);
 
-pub(super) const CONTROLLER: Keep = Fields(&[
+pub(super) const CONTROLLER: KeptParts = Fields(&[
     ("metadata", METADATA),
     ("spec", CONTROLLER_SPEC),
     (
@@ -131,9 +132,10 @@ pub(super) const CONTROLLER: Keep = Fields(&[
     ),
 ]);
 
-const JOB_TEMPLATE: Keep = Fields(&[("metadata", Fields(&[("labels", All)])), ("spec", CONTROLLER_SPEC)]);
+const JOB_TEMPLATE: KeptParts =
+    Fields(&[("metadata", Fields(&[("labels", All)])), ("spec", CONTROLLER_SPEC)]);
 
-pub(super) const CRON_JOB: Keep = Fields(&[
+pub(super) const CRON_JOB: KeptParts = Fields(&[
     ("metadata", METADATA),
     (
         "spec",
@@ -147,7 +149,7 @@ pub(super) const CRON_JOB: Keep = Fields(&[
     ),
 ]);
 
-pub(super) const JOB_SET: Keep = Fields(&[
+pub(super) const JOB_SET: KeptParts = Fields(&[
     ("metadata", METADATA),
     (
         "spec",
@@ -169,7 +171,7 @@ pub(super) const JOB_SET: Keep = Fields(&[
     ("status", Fields(&[("restarts", All), ("restartsCountTowardsMax", All), ("terminalState", All)])),
 ]);
 
-pub(super) const LEADER_WORKER_SET: Keep = Fields(&[
+pub(super) const LEADER_WORKER_SET: KeptParts = Fields(&[
     ("metadata", METADATA),
     (
         "spec",
@@ -191,7 +193,7 @@ pub(super) const LEADER_WORKER_SET: Keep = Fields(&[
     ("status", Fields(&[("replicas", All), ("readyReplicas", All)])),
 ]);
 
-pub(super) const POD_GROUP: Keep = Fields(&[
+pub(super) const POD_GROUP: KeptParts = Fields(&[
     ("metadata", METADATA),
     ("spec", All),
     ("status", Fields(&[("phase", All), ("resourceClaimStatuses", All)])),

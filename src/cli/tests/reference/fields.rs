@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::generated::{cell, table};
-use crate::config::CONFIG;
+use crate::config::CONFIG_SCHEMA;
 use tollgate_engine::policy::{PolicyKind, Struct, TEST_FILE, Ty};
 
 pub(super) fn policies() -> String {
@@ -15,7 +15,7 @@ pub(super) fn policy_tests() -> String {
 }
 
 pub(super) fn configuration() -> String {
-    of_files(&[&CONFIG])
+    of_files(&[&CONFIG_SCHEMA])
 }
 
 /// A section for each struct, in the order in which a reader meets it.

@@ -1,7 +1,7 @@
 //! Releases and drafts: what `tollgate profiles` prints, as tables.
 
 use super::generated::{cell, table};
-use crate::cli::profiles::side_by_side_rows;
+use crate::cli::profiles::comparison_rows;
 use tollgate_api::profile::{self, ApiKind, Gate, Profile, Version};
 
 pub(super) fn profiles() -> String {
@@ -20,7 +20,7 @@ pub(super) fn side_by_side() -> String {
     let releases: Vec<&Profile> =
         profile::ALL.iter().copied().filter(|profile| has_number(profile.name)).collect();
     let rows: Vec<Vec<String>> =
-        side_by_side_rows(&releases).iter().map(|row| row.iter().map(|text| cell(text)).collect()).collect();
+        comparison_rows(&releases).iter().map(|row| row.iter().map(|text| cell(text)).collect()).collect();
     let header: Vec<&str> = std::iter::once("")
         .chain(profile::ALL.iter().map(|profile| profile.name).filter(|name| has_number(name)))
         .collect();

@@ -5,7 +5,7 @@ use crate::cli::drain::online::event::{Event, HoldingClaim, PodRef};
 use tollgate_formats::count::counted;
 
 /// Returns the lines of text for an event.
-pub(super) fn lines(event: &Event, next: &NextCommands) -> Vec<String> {
+pub(super) fn event_lines(event: &Event, next: &NextCommands) -> Vec<String> {
     let one = match event {
         Event::Preflight { check, problem: None } => format!("preflight: {check}: ok"),
         Event::Preflight { check, problem: Some(problem) } => format!("preflight: {check}: {problem}"),
@@ -69,7 +69,7 @@ pub(super) fn lines(event: &Event, next: &NextCommands) -> Vec<String> {
             } else {
                 "new pods can get these devices: no drain has closed them"
             };
-            return std::iter::once(first).chain(claims(holding)).chain([access.to_owned()]).collect();
+            return std::iter::once(first).chain(claim_lines(holding)).chain([access.to_owned()]).collect();
         }
         Event::Stopped { why, evicted, left, go_on, go_back } => {
             return vec![
@@ -84,13 +84,13 @@ pub(super) fn lines(event: &Event, next: &NextCommands) -> Vec<String> {
             ];
         }
         Event::Finished { devices, evicted, seconds, holding } => {
-            return finished(*devices, *evicted, *seconds, holding, next);
+            return finished_lines(*devices, *evicted, *seconds, holding, next);
         }
     };
     vec![one]
 }
 
-fn finished(
+fn finished_lines(
     devices: usize,
     evicted: usize,
     seconds: u64,
@@ -105,7 +105,7 @@ fn finished(
         ];
     }
     let mut lines = vec![format!("{}; {done}", still_hold(holding))];
-    lines.extend(claims(holding));
+    lines.extend(claim_lines(holding));
     lines.push(format!("to go on, do what the plan says for the pods that stay, then run: {}", next.go_on));
     lines.push(format!("to go back: {}", next.go_back));
     lines
@@ -117,7 +117,7 @@ fn devices_in_words(devices: usize) -> String {
 }
 
 /// Returns a line for each claim that still holds devices.
-fn claims(holding: &[HoldingClaim]) -> impl Iterator<Item = String> {
+fn claim_lines(holding: &[HoldingClaim]) -> impl Iterator<Item = String> {
     holding.iter().map(|holder| {
         let HoldingClaim { namespace, claim, devices, users } = holder;
         let users = if users.is_empty() { "no users".to_owned() } else { users.join(", ") };

@@ -18,7 +18,7 @@ pub(super) struct View {
     /// The pods and waves that the plan moves.
     planned_pods: usize,
     planned_waves: usize,
-    /// Pods that are gone, of all waves.
+    /// Pods of all waves that have released their devices or were gone before their eviction.
     moved: usize,
     wave: usize,
     pods: Vec<(PodRef, PodState)>,
@@ -53,7 +53,7 @@ impl View {
         }
     }
 
-    /// Takes over how much there is to do.
+    /// Sets the numbers of pods and waves that the plan moves.
     pub(super) fn set_plan(&mut self, plan: &DrainPlan) {
         let moves = plan.pods.iter().filter(|pod| matches!(pod.fate, Fate::Moves { .. }));
         (self.planned_pods, self.planned_waves) = (moves.count(), plan.waves.len());
@@ -68,10 +68,12 @@ impl View {
                 (self.bound, self.ready) = (0, 0);
             }
             Event::PodJoined { .. } => self.planned_pods += 1,
-            Event::PodWaits { pod, .. } => self.set(pod, PodState::Waits),
-            Event::PodEvicted { pod, .. } | Event::PodDeleted { pod } => self.set(pod, PodState::Ends),
+            Event::PodWaits { pod, .. } => self.set_pod_state(pod, PodState::Waits),
+            Event::PodEvicted { pod, .. } | Event::PodDeleted { pod } => {
+                self.set_pod_state(pod, PodState::Ends)
+            }
             Event::PodReleased { pod, .. } | Event::PodGone { pod, .. } => {
-                self.set(pod, PodState::Gone);
+                self.set_pod_state(pod, PodState::Gone);
                 self.moved += 1;
             }
             Event::ReplacementBound { .. } => self.bound += 1,
@@ -81,20 +83,21 @@ impl View {
         }
     }
 
-    fn set(&mut self, pod: &PodRef, state: PodState) {
+    fn set_pod_state(&mut self, pod: &PodRef, state: PodState) {
         if let Some((_, known)) = self.pods.iter_mut().find(|(known, _)| known == pod) {
             *known = state;
         }
     }
 
-    /// Draws the summary over the previous one. Nothing is drawn after the last event.
+    /// Draws the summary in place of the previous one. Only removes it before the first wave and after the last
+    /// event.
     pub(super) fn draw(&mut self) {
         self.hide();
         if self.is_over || self.wave == 0 {
             return;
         }
         let width = terminal_size::terminal_size().map_or(80, |(width, _)| usize::from(width.0));
-        let lines = self.lines(self.started.elapsed().as_secs());
+        let lines = self.summary_lines(self.started.elapsed().as_secs());
         let mut out = String::new();
         for text in &lines {
             // A line that the terminal breaks would be two lines to remove.
@@ -116,7 +119,7 @@ impl View {
         }
     }
 
-    fn lines(&self, seconds: u64) -> Vec<String> {
+    fn summary_lines(&self, seconds: u64) -> Vec<String> {
         let (wave, moved) = (self.wave, self.moved);
         let (waves, pods) = (self.planned_waves.max(wave), self.planned_pods.max(moved));
         let mut lines = vec![
@@ -165,7 +168,7 @@ mod tests {
             view.apply(event);
         }
         assert_eq!(
-            view.lines(75)[1..],
+            view.summary_lines(75)[1..],
             [
                 "wave 2 of 2, 1 of 3 pods moved, 1m15s",
                 "  waiting    1  ml/b",

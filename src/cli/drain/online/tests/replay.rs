@@ -13,8 +13,8 @@ use crate::cli::drain::online::event::TimedEvent;
 use crate::cli::drain::online::lock::LockSettings;
 use crate::cli::drain::online::reporter::NextCommands;
 use crate::cli::drain::online::run::{RunSettings, drain};
-use crate::cli::drain::online::server::{Answer, ObjectStore, Server, StoredDoc, copy_of};
-use crate::cli::drain::online::settings::{TypedNotes, WaitFor};
+use crate::cli::drain::online::server::{Answer, ObjectStore, Server, StoredDoc, owned_copy};
+use crate::cli::drain::online::settings::{RuleNotes, WaitFor};
 use crate::cluster::{ApiError, WriteRequest};
 use tollgate_api::profile::{GateChoice, Profile, Version};
 use tollgate_document::doc::{self, Value};
@@ -74,7 +74,7 @@ impl Replay {
             let key =
                 (kind_of(&api_version, &text(root, "kind")), text(root, "namespace"), text(root, "name"));
             let object = Some(root.get("object")).filter(|object| object.kind() == doc::ValueKind::Object);
-            let stored = object.map(|object| StoredDoc { api_version, object: copy_of(object) });
+            let stored = object.map(|object| StoredDoc { api_version, object: owned_copy(object) });
             self.objects.set(key, stored);
         }
     }
@@ -126,7 +126,7 @@ impl Server for Replay {
             }
             let (metadata, api_version) = (claim.get("metadata"), text(read.root(), "apiVersion"));
             let key = (ObjectKind::ResourceClaim, text(metadata, "namespace"), text(metadata, "name"));
-            claims.set(key, Some(StoredDoc { api_version, object: copy_of(claim) }));
+            claims.set(key, Some(StoredDoc { api_version, object: owned_copy(claim) }));
             self.next();
         }
         self.until("claims").map(|()| claims)
@@ -160,10 +160,10 @@ fn settings_of(header: Value<'_>) -> RunSettings {
         timeout: Duration::from_mins(10),
         force_after: None,
         lock: Some(LockSettings { namespace: "tollgate-system".to_owned(), holder: text(header, "holder") }),
-        notes: TypedNotes {
+        notes: RuleNotes {
             flags: text(header, "typedFlags"),
             reason: Some(text(header, "reason")).filter(|reason| !reason.is_empty()),
-            ..TypedNotes::default()
+            ..RuleNotes::default()
         },
         ignore_preflight_errors: false,
         release_problems: Vec::new(),

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use crate::cli::drain::online::server::{Answer, ObjectKey, ObjectStore, Server, StoredDoc, copy_of};
+use crate::cli::drain::online::server::{Answer, ObjectKey, ObjectStore, Server, StoredDoc, owned_copy};
 use crate::cli::drain::online::time::later;
 use crate::cluster::{ApiError, WriteRequest};
 use tollgate_document::doc;
@@ -86,7 +86,7 @@ impl Simulator {
             ObjectKind::ResourceClaim | ObjectKind::DeviceTaintRule => "resource.k8s.io/v1",
             _ => "apps/v1",
         };
-        let stored = StoredDoc { api_version: api_version.to_owned(), object: copy_of(object.root()) };
+        let stored = StoredDoc { api_version: api_version.to_owned(), object: owned_copy(object.root()) };
         self.objects.set((kind, name("namespace"), name("name")), Some(stored));
     }
 
@@ -355,7 +355,7 @@ impl Server for Simulator {
         for (api_version, claim) in self.objects.claims() {
             let metadata = claim.get("metadata");
             let name = |field: &str| metadata.get(field).str().to_owned();
-            let stored = StoredDoc { api_version: api_version.to_owned(), object: copy_of(claim) };
+            let stored = StoredDoc { api_version: api_version.to_owned(), object: owned_copy(claim) };
             claims.set((ObjectKind::ResourceClaim, name("namespace"), name("name")), Some(stored));
         }
         Ok(claims)
