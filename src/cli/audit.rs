@@ -120,7 +120,7 @@ struct AuditRun<'a> {
 impl AuditRun<'_> {
     /// True if an enabled rule or policy needs the state of the cluster: one about the impact of taint rules.
     fn needs_state(&self) -> bool {
-        self.engine.policies.limits_impact() || self.engine.has_rule(TAINT_RULE_IMPACT)
+        self.engine.policies.limits_impact() || self.engine.rules.has(TAINT_RULE_IMPACT)
     }
 
     /// True if objects of this namespace are audited: of any, unless `--namespace` names one. Objects without a

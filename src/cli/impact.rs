@@ -388,7 +388,7 @@ impl<'r> ImpactReporter<'r> {
         }
         let elsewhere = assessment.elsewhere;
         if is_forecast {
-            self.check_pending(&sanitize::line(change.name()), elsewhere.as_ref());
+            self.report_pending_over_limit(&sanitize::line(change.name()), elsewhere.as_ref());
         }
         Ok(())
     }
@@ -412,7 +412,10 @@ impl<'r> ImpactReporter<'r> {
                     self.console.write_text(&format!("\n{text}{sentence}"))?;
                 }
             }
-            self.check_pending(&format!("the sum of {}", sum.counted_rules()), elsewhere.as_ref());
+            self.report_pending_over_limit(
+                &format!("the sum of {}", sum.counted_rules()),
+                elsewhere.as_ref(),
+            );
             for excess in self.arguments.max.iter().flat_map(|limits| excesses(limits, sum.extent())) {
                 self.tally.denied += 1;
                 self.console.error(&format!("the sum of {}: {excess}", sum.counted_rules()));
@@ -437,7 +440,7 @@ fn assess(query: ImpactQuery<'_>, is_complete: bool) -> Assessment<'_> {
         impact.unlisted = 0;
     }
     let budgets = impact::violated_budgets(query.snapshot, &impact);
-    let differences = impact::differences(query, &impact);
+    let differences = impact::impact_notes(query, &impact);
     let (no_effect, depends_on) = match query.change {
         ProposedChange::Rule(_) => (query.profile.why_rules_do_nothing(), query.profile.rules_depend_on()),
         ProposedChange::Slice(_) => (query.profile.why_taints_do_nothing(), query.profile.taints_depend_on()),

@@ -85,8 +85,9 @@ impl ImpactReporter<'_> {
         Some(capacity::after_forecast(self.state?, &docs, &elsewhere.forecast, profile))
     }
 
-    /// Reports the pods that stay Pending beyond the limit of `--max`.
-    pub(super) fn check_pending(&mut self, who: &str, elsewhere: Option<&Elsewhere>) {
+    /// Checks the limit of `--max pending`: reports a forecast in which more pods stay Pending, and a limit that cannot
+    /// be checked because the state is incomplete. `who` names the change in the messages.
+    pub(super) fn report_pending_over_limit(&mut self, who: &str, elsewhere: Option<&Elsewhere>) {
         let Some(limits) = self.arguments.max.as_ref().filter(|limits| limits.get("pending").is_some())
         else {
             return;

@@ -135,7 +135,7 @@ impl EngineArgs {
     pub(in super::super) fn serving_engine(&self) -> Result<Engine, Failure> {
         Ok(self
             .engine_without_policies(DefaultRules::Webhook, self.release.profiles_at_start()?)?
-            .behind_server())
+            .for_server_requests())
     }
 
     /// The engine for these flags and profiles, without policies. `standard` are the rules if `--rules` is not given.

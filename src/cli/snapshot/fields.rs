@@ -88,7 +88,8 @@ const CLASSIC_SPEC: Keep = AllBut(&[("parameters", Parameters)]);
 
 /// Kinds without parameters and status, such as slices.
 const DEVICE_OBJECT: Keep = Fields(&[("metadata", METADATA), ("spec", All)]);
-/// The eviction controller counts devices and pods in the message of its condition.
+/// DeviceTaintRules. Of the status only conditions are kept, without their messages, in which the eviction controller
+/// counts devices and pods.
 const RULE: Keep = Fields(&[
     ("metadata", METADATA),
     ("spec", All),

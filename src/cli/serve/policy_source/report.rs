@@ -115,7 +115,7 @@ fn problems(statuses: &[WatchedKindStatus], kept: &[ListedKind]) -> Vec<String> 
 
 /// The rejected policies of a set.
 fn rejected(set: &PolicySet) -> Vec<&ResourceState> {
-    set.resources().iter().filter(|state| matches!(state.acceptance, Acceptance::Rejected(_))).collect()
+    set.resource_states().iter().filter(|state| matches!(state.acceptance, Acceptance::Rejected(_))).collect()
 }
 
 fn rejected_text(count: usize, rejected: &[&ResourceState]) -> String {
@@ -139,14 +139,15 @@ fn rejected_text(count: usize, rejected: &[&ResourceState]) -> String {
 
 /// The number of policies of a kind in a set.
 fn count_of(set: &PolicySet, status: &WatchedKindStatus) -> usize {
-    set.resources().iter().filter(|state| state.kind.name() == status.kind.kind).count()
+    set.resource_states().iter().filter(|state| state.kind.name() == status.kind.kind).count()
 }
 
 /// Returns the metrics about the policies in force, by source and state.
 fn set_samples(set: &PolicySet) -> Vec<MetricSample> {
     let number = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
-    let of =
-        |is: fn(&Acceptance) -> bool| set.resources().iter().filter(|state| is(&state.acceptance)).count();
+    let of = |is: fn(&Acceptance) -> bool| {
+        set.resource_states().iter().filter(|state| is(&state.acceptance)).count()
+    };
     let accepted = of(|acceptance| *acceptance == Acceptance::Accepted);
     let rejected = of(|acceptance| matches!(acceptance, Acceptance::Rejected(_)));
     let replaced = of(|acceptance| *acceptance == Acceptance::ReplacedByFile);
