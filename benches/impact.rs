@@ -18,7 +18,7 @@ use std::hint::black_box;
 use std::time::Duration;
 
 use tollgate::{Doc, ImpactQuery, Profile, ProposedChange, Snapshot, SnapshotKind, Timestamp};
-use tollgate_engine::impact::{RulesTogether, count, differences, violated_budgets};
+use tollgate_engine::impact::{TaintedDevicesQuery, impact_counts, impact_notes, violated_budgets};
 
 const POOLS: usize = 6_250;
 const DEVICES: usize = 8;
@@ -107,7 +107,7 @@ fn count_together(snapshot: &mut Snapshot, selector: &str) -> Duration {
         let change =
             ProposedChange::from_rule_manifest(document.root(), None, snapshot, profile, at).expect("a rule");
         let together =
-            RulesTogether { snapshot, profile, without: "r200", with: Some(&change), by_class: true };
+            TaintedDevicesQuery { snapshot, profile, without: "r200", with: Some(&change), by_class: true };
         let tainted = together.tainted_devices();
         let drivers = snapshot.driver_names();
         drivers.map(|driver| tainted.count(driver) + snapshot.published_devices(driver)).sum::<usize>()
@@ -129,9 +129,9 @@ fn ask(snapshot: &Snapshot, selector: &str, report: bool) -> Duration {
         if report {
             let impact = tollgate::assess_impact(query);
             let pods = impact.pods.len() + violated_budgets(snapshot, &impact).len();
-            pods + differences(query, &impact).len()
+            pods + impact_notes(query, &impact).len()
         } else {
-            count(query).pods
+            impact_counts(query).pods
         }
     })
 }

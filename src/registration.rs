@@ -93,7 +93,7 @@ impl WebhookEntries {
         let enforced = enabled(Origin::Policy);
         let policies = &engine.policies;
         let (every, closed) = (PolicySubset::Every, PolicySubset::FailingClosed);
-        let is_about = |kind, among| enforced && policies.is_about(kind, among);
+        let is_about = |kind, among| enforced && policies.applies_to_kind(kind, among);
         let judges_every = |kind, among| enforced && policies.can_deny_any(kind, among);
         let has_parameters = |kind, among| enforced && policies.checks_parameters(kind, among);
         let all_claims = |among| CLAIM_KINDS.into_iter().any(|kind| judges_every(kind, among));
@@ -111,7 +111,7 @@ impl WebhookEntries {
             OTHER_SLICES => lints || judges_every(ApiKind::ResourceSlice, every),
             RULES => ours || is_about(ApiKind::DeviceTaintRule, every),
             CLASSES => classes(every),
-            CLAIM_DEFAULTS => policies.has_defaults(every),
+            CLAIM_DEFAULTS => policies.may_add_defaults(every),
             SLICE_TIMES => engine.profiles.iter().any(|profile| is_draft_with_slice_taints(profile)),
             _ => false,
         };
@@ -121,7 +121,7 @@ impl WebhookEntries {
             SLICES => is_about(ApiKind::ResourceSlice, closed),
             OTHER_SLICES => judges_every(ApiKind::ResourceSlice, closed),
             CLASSES => classes(closed),
-            CLAIM_DEFAULTS => policies.has_defaults(closed),
+            CLAIM_DEFAULTS => policies.may_add_defaults(closed),
             name => POD_ENTRIES
                 .iter()
                 .any(|(pods, kinds)| *pods == name && kinds.iter().any(|kind| is_about(*kind, closed))),

@@ -92,7 +92,8 @@ trait ReportWriter {
         piece
     }
 
-    /// Returns the footer of the report.
+    /// Returns what follows the last file in the report, such as closing brackets; with `--statistics`, the table of
+    /// rules instead.
     fn end(&self, summary: &Summary, report: &Report) -> String {
         report.summary(summary)
     }

@@ -20,14 +20,14 @@ static ENGINES: LazyLock<Vec<Engine>> = LazyLock::new(|| {
 /// Engines that only decode, one for each profile.
 static DECODERS: LazyLock<Vec<Engine>> = LazyLock::new(|| {
     let decoder = |profile: &'static Profile| {
-        Engine::new(vec![profile], RuleSet::parse("decoding").expect("an origin")).behind_server()
+        Engine::new(vec![profile], RuleSet::parse("decoding").expect("an origin")).for_server_requests()
     };
     profile::ALL.iter().map(|profile| decoder(profile)).collect()
 });
 
 fn engine(profile: &'static Profile) -> Engine {
     let rules = RuleSet::parse("upstream,documented,lint,decoding,policy").expect("origins");
-    Engine::new(vec![profile], rules).behind_server()
+    Engine::new(vec![profile], rules).for_server_requests()
 }
 
 /// The policies of `policies/`.

@@ -120,7 +120,7 @@ struct AuditRun<'a> {
 impl AuditRun<'_> {
     /// True if an enabled rule or policy counts the impact of taint rules, which needs pods, claims and devices.
     fn needs_state(&self) -> bool {
-        self.engine.policies.limits_impact() || self.engine.has_rule(TAINT_RULE_IMPACT)
+        self.engine.policies.limits_impact() || self.engine.rules.has(TAINT_RULE_IMPACT)
     }
 
     /// True if `--namespace` is not set or names this namespace. Objects without a namespace pass the empty name.

@@ -22,7 +22,7 @@ use tollgate_document::doc::Value;
 use tollgate_document::source::list::{self, ListedObject};
 use tollgate_document::source::{Document, DocumentError, InputError, Lines, documents, markdown, shape};
 use tollgate_engine::engine::{
-    Attributes, ClaimsAround, Diagnostic, Engine, KnownClaims, NamespaceLookup as _, Namespaces, Verdict,
+    Attributes, ClaimsOfRun, Diagnostic, Engine, KnownClaims, NamespaceLookup as _, Namespaces, Verdict,
 };
 use tollgate_engine::policy::{self, PolicyError};
 use tollgate_engine::rules::input::duplicate_key_of_list;
@@ -136,7 +136,7 @@ impl TextChecker<'_> {
         let namespace = if namespace.is_empty() { "default" } else { namespace };
         let known = self.namespaces.or(own);
         let labels = known.labels(namespace);
-        let claims = self.claims.map(|known| ClaimsAround { known, file });
+        let claims = self.claims.map(|known| ClaimsOfRun { known, file });
         self.engine.validate_among(&Attributes::create(object, "", self.now), labels, claims)
     }
 }
@@ -257,7 +257,7 @@ impl TextRun<'_> {
     /// True if the document is a policy test: by the name of its file, unless it has an apiVersion.
     fn is_policy_test(&self, root: Value<'_>) -> bool {
         let has_tests = self.source == TextSource::Named || root.get("tests").exists();
-        policy::is_test(self.file) && !root.get("apiVersion").exists() && has_tests
+        policy::is_test_file(self.file) && !root.get("apiVersion").exists() && has_tests
     }
 
     /// Reports a document that cannot be parsed: as an error, or as skipped if a file in a folder need not be a

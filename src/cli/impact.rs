@@ -392,7 +392,7 @@ impl<'r> ImpactReporter<'r> {
         }
         let elsewhere = assessment.elsewhere;
         if is_forecast {
-            self.report_pending_excess(&sanitize::line(change.name()), elsewhere.as_ref());
+            self.report_pending_over_limit(&sanitize::line(change.name()), elsewhere.as_ref());
         }
         Ok(())
     }
@@ -416,7 +416,7 @@ impl<'r> ImpactReporter<'r> {
                     self.console.write_text(&format!("\n{text}{sentence}"))?;
                 }
             }
-            self.report_pending_excess(&format!("the sum of {}", sum.count_text()), elsewhere.as_ref());
+            self.report_pending_over_limit(&format!("the sum of {}", sum.count_text()), elsewhere.as_ref());
             for excess in self.arguments.max.iter().flat_map(|limits| limit_excesses(limits, sum.counts())) {
                 self.tally.denied += 1;
                 self.console.error(&format!("the sum of {}: {excess}", sum.count_text()));
@@ -441,7 +441,7 @@ fn assess(query: ImpactQuery<'_>, is_complete: bool) -> Assessment<'_> {
         impact.unlisted = 0;
     }
     let budgets = impact::violated_budgets(query.snapshot, &impact);
-    let differences = impact::differences(query, &impact);
+    let differences = impact::impact_notes(query, &impact);
     let (no_effect, depends_on) = match query.change {
         ProposedChange::Rule(_) => (query.profile.why_rules_do_nothing(), query.profile.rules_depend_on()),
         ProposedChange::Slice(_) => (query.profile.why_taints_do_nothing(), query.profile.taints_depend_on()),

@@ -33,7 +33,7 @@ pub(super) fn load_all(
         Some(root) => read_referenced_within(path, root),
     };
     let set = compile(&texts, &read, resources)?;
-    for state in set.resources() {
+    for state in set.resource_states() {
         let policy = format!("{}/{} of the cluster", state.kind.name(), state.name);
         match &state.acceptance {
             Acceptance::Accepted => {}

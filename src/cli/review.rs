@@ -17,7 +17,9 @@ use crate::files;
 use crate::report::review_line;
 use tollgate_api::review::{BadReview, Request};
 use tollgate_document::doc;
-use tollgate_engine::engine::{Decision, Endpoint, Engine, NamespaceLookup, decide, refusal, respond};
+use tollgate_engine::engine::{
+    Decision, Endpoint, Engine, NamespaceLookup, Review, bad_request_response, respond,
+};
 use tollgate_engine::rules::Level;
 use tollgate_formats::sanitize;
 
@@ -179,7 +181,12 @@ impl Reviewer<'_> {
         })?;
         let request = Request::read(document.root()).map_err(ReviewError::Review)?;
         let endpoint = if self.arguments.mutate { Endpoint::Mutate } else { Endpoint::Validate };
-        let decision = decide(&self.engine, &request, endpoint, self.now, self.namespaces);
+        let decision = Review::from_request(&self.engine, request).decide(
+            &self.engine,
+            endpoint,
+            self.now,
+            self.namespaces,
+        );
         let line = if self.arguments.findings {
             review_line(request.uid, &decision.verdict, None).into_bytes()
         } else {
@@ -207,7 +214,7 @@ impl Reviewer<'_> {
         let line = if self.arguments.findings {
             review_line(&bad.uid, &tollgate_engine::engine::Verdict::Skipped, Some(&message)).into_bytes()
         } else {
-            refusal(&bad.uid, message).encode()
+            bad_request_response(&bad.uid, message).encode()
         };
         Ok(self.write_line(&line)?)
     }

@@ -24,7 +24,7 @@ use tollgate_api::profile::{ApiKind, Profile, Version};
 use tollgate_document::source::{Document, documents};
 use tollgate_drain::rule_name;
 use tollgate_engine::impact::target::{self, DeviceTarget, NameSelector, ResolvedTarget};
-use tollgate_engine::impact::{DeviceDetails, ImpactQuery, ProposedChange, Snapshot, count};
+use tollgate_engine::impact::{DeviceDetails, ImpactQuery, ProposedChange, Snapshot, impact_counts};
 use tollgate_engine::rule_annotations;
 use tollgate_engine::rules::server_defaults::why_version_is_off;
 use tollgate_formats::gotime;
@@ -250,7 +250,11 @@ impl Taint {
                     ProposedChange::from_rule_manifest(document.doc.root(), None, snapshot, profile, at)
                         .map_err(|unreadable| Failure::Input(unreadable.to_string()))?;
                 let query = ImpactQuery { snapshot, change: &change, profile, at };
-                _ = writeln!(comments, "# In this cluster state, the rule {}.", query.summary(count(query)));
+                _ = writeln!(
+                    comments,
+                    "# In this cluster state, the rule {}.",
+                    query.summary(impact_counts(query))
+                );
             }
             comments.push_str(&follow_up_comments(
                 &self.release.server.context.kubectl(),

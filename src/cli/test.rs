@@ -1,7 +1,7 @@
 //! `tollgate test`: runs policy tests.
 //!
 //! A `*.test.yaml` names policies and lists cases: an object or an AdmissionReview, the user, and the expected
-//! decision. Cases go through `engine::decide` like requests, so that results are the same as in a cluster.
+//! decision. Cases go through `engine::Review::decide` like requests, so that results are the same as in a cluster.
 
 mod case;
 
@@ -62,7 +62,7 @@ impl Arguments {
         if let Some(error) = found.errors.first() {
             return Err(Failure::Input(error.to_string()));
         }
-        let is_test = |input: &&Input| policy::is_test(&input.name());
+        let is_test = |input: &&Input| policy::is_test_file(&input.name());
         let mut results = Vec::new();
         for input in found.inputs.iter().filter(is_test) {
             let file = input.name();
@@ -203,7 +203,7 @@ mod tests {
         let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
         let found = files::collect(&[root.join("policies"), root.join("examples")]);
         let mut count = 0;
-        for input in found.inputs.iter().filter(|input| policy::is_test(&input.name())) {
+        for input in found.inputs.iter().filter(|input| policy::is_test_file(&input.name())) {
             let text = files::read(input, MAX_FILE).unwrap();
             let tests = TestFile::read(&input.name(), &text).unwrap();
             let Ok(set) = super::load_policies(input, &tests) else { panic!("{}", input.name()) };
@@ -224,7 +224,7 @@ mod tests {
         let resources: Vec<PolicyResource> =
             imported.into_iter().map(|policy| PolicyResource::new(policy.kind, policy.json)).collect();
         let set = PolicySet::load_all(&[], &|_| Err("no files".to_owned()), &resources, None).unwrap();
-        for state in set.resources() {
+        for state in set.resource_states() {
             assert_eq!(state.acceptance, Acceptance::Accepted, "{}: {}", input.name(), state.name);
         }
         set

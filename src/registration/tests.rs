@@ -9,7 +9,7 @@ use tollgate_api::profile::{self, ApiKind};
 use tollgate_document::doc::{self, Doc, Value};
 use tollgate_document::source;
 use tollgate_engine::engine::{Attributes, Diagnostic, Engine, Labels};
-use tollgate_engine::policy::{PolicyFile, PolicySet, evaluate};
+use tollgate_engine::policy::{PolicyFile, PolicySet, evaluate_expression};
 use tollgate_engine::rules::table::RULE_TAKES_EFFECT;
 use tollgate_engine::rules::{DependsOn, Origin, RuleSet};
 
@@ -82,7 +82,7 @@ impl WebhookEntry {
         let request = request(kind, operation);
         let request = doc::parse(&request).expect("JSON");
         let conditions = self.conditions.iter().map(|condition| {
-            let outcome = evaluate(condition, object, old, request.root());
+            let outcome = evaluate_expression(condition, object, old, request.root());
             outcome.unwrap_or_else(|error| {
                 panic!("{}: {error}\n{condition}\n{} {}", self.name, object.to_json(), old.to_json())
             })

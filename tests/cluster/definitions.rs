@@ -7,7 +7,7 @@
 use std::path::Path;
 
 use serde_json::Value;
-use tollgate_engine::policy::{PolicyKind, is_test, resource_errors};
+use tollgate_engine::policy::{PolicyKind, is_test_file, resource_errors};
 
 use crate::e2e::Api;
 use crate::running::until;
@@ -28,7 +28,7 @@ fn policies(folder: &Path, found: &mut Vec<(String, PolicyKind, Value)>) {
         let name = path.display().to_string();
         if path.is_dir() {
             policies(&path, found);
-        } else if path.extension().is_some_and(|end| end == "yaml") && !is_test(&name) {
+        } else if path.extension().is_some_and(|end| end == "yaml") && !is_test_file(&name) {
             for object in
                 read(&path).into_iter().filter(|object| object["apiVersion"] == "tollgate.dev/v1alpha1")
             {

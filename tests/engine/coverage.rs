@@ -9,7 +9,7 @@ use cases::{Dice, Tally};
 use tollgate_api::view::{Toleration, View as _};
 use tollgate_document::doc;
 use tollgate_engine::tolerance::coverage::{
-    Effects, KeyPattern, PolicyEntry, ToleratedTaints, nearest, uncovered,
+    Effects, KeyPattern, PolicyEntry, ToleratedTaints, nearest_entry, uncovered_effects,
 };
 
 #[test]
@@ -41,7 +41,7 @@ fn entry(keys: &str, values: Option<&[&str]>, effects: &[&str], seconds: Option<
 
 fn is_covered(toleration: &str, entries: &[PolicyEntry]) -> bool {
     let document = doc::parse(toleration).unwrap();
-    uncovered(&ToleratedTaints::as_written(Toleration::of(document.root())), entries).is_empty()
+    uncovered_effects(&ToleratedTaints::as_written(Toleration::of(document.root())), entries).is_empty()
 }
 
 fn is_hit(toleration: &str, by: &PolicyEntry) -> bool {
@@ -156,8 +156,8 @@ fn the_nearest_entry_is_the_one_with_the_right_key() {
     let text = r#"{"key":"a.io/x","operator":"Exists","effect":"NoExecute"}"#;
     let document = doc::parse(text).unwrap();
     let tolerated = ToleratedTaints::as_written(Toleration::of(document.root()));
-    let missing = uncovered(&tolerated, &entries);
+    let missing = uncovered_effects(&tolerated, &entries);
     assert_eq!(missing, Effects::NO_EXECUTE);
-    let (index, shortfall) = nearest(&tolerated, missing, &entries).unwrap();
+    let (index, shortfall) = nearest_entry(&tolerated, missing, &entries).unwrap();
     assert_eq!((index, shortfall.seconds, shortfall.keys, shortfall.values), (3, Some(600), false, false));
 }

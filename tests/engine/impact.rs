@@ -376,13 +376,13 @@ fn impact_texts(state: &Snapshot) -> String {
                 profile: Profile::named("1.36").unwrap(),
                 at: time("2026-01-01T00:00:00Z"),
             };
-            assert_eq!(impact.counts, impact::count(query), "counting alone gives the same numbers");
+            assert_eq!(impact.counts, impact::impact_counts(query), "counting alone gives the same numbers");
             let pods = impact.pods.iter();
             let pods: Vec<String> = pods
                 .map(|pod| format!("{}/{} {:?} {}", pod.namespace, pod.name, pod.outcome, pod.reasons.len()))
                 .collect();
             let budgets = impact::violated_budgets(state, impact);
-            let differences = impact::differences(query, impact);
+            let differences = impact::impact_notes(query, impact);
             _ = writeln!(said, "{:?} {} {pods:#?} {budgets:?} {differences:?}", impact.counts, impact.claims);
         });
     }
@@ -487,7 +487,7 @@ fn the_order_of_changes_does_not_matter() {
 }
 
 /// The webhook's response to a rule, with the given knowledge of the cluster.
-fn webhook_response(cluster: Option<engine::Cluster>, policies: &str, effect: &str) -> Json {
+fn webhook_response(cluster: Option<engine::ClusterSource>, policies: &str, effect: &str) -> Json {
     let profile = Profile::named("1.37").unwrap();
     let files = [PolicyFile { name: "p.yaml".to_owned(), text: policies.to_owned() }];
     let set = PolicySet::load(&files, &|_| Err("no files".to_owned())).expect("policies that load");
@@ -523,7 +523,7 @@ const WHOLE_DRIVER: &str = "spec.deviceSelector.driver: selects every device of 
 
 #[test]
 fn every_rule_is_told_what_it_will_do_where_the_cluster_is_known() {
-    let cluster = engine::Cluster::fixed(std::sync::Arc::new(small()));
+    let cluster = engine::ClusterSource::fixed(std::sync::Arc::new(small()));
     let response = webhook_response(Some(cluster.clone()), "", "NoExecute");
     assert_eq!(response["allowed"], json!(true));
     let told = "the rule selects 3 devices and evicts 2 pods in 2 namespaces";
@@ -535,7 +535,7 @@ fn every_rule_is_told_what_it_will_do_where_the_cluster_is_known() {
         response["auditAnnotations"]["impact"],
         json!("the rule selects 3 devices and evicts no pods")
     );
-    for nothing in [None, Some(engine::Cluster::watched(|| None))] {
+    for nothing in [None, Some(engine::ClusterSource::from_fn(|| None))] {
         let response = webhook_response(nothing, "", "NoExecute");
         assert_eq!(response["allowed"], json!(true));
         assert_eq!(response["warnings"], json!([WHOLE_DRIVER]));
@@ -555,7 +555,7 @@ fn an_old_state_is_used_and_named() {
             unreadable_objects: 2,
         })
     };
-    let holey = engine::Cluster::watched(holey);
+    let holey = engine::ClusterSource::from_fn(holey);
     let response = webhook_response(Some(holey.clone()), "", "NoExecute");
     let impact = response["auditAnnotations"]["impact"].as_str().unwrap();
     assert!(impact.ends_with("in 2 namespaces (as of 70 s ago, 2 objects unreadable)"), "{impact}");
@@ -574,7 +574,7 @@ fn an_old_state_is_used_and_named() {
             unreadable_objects: 0,
         })
     };
-    let response = webhook_response(Some(engine::Cluster::watched(watched)), policy, "NoExecute");
+    let response = webhook_response(Some(engine::ClusterSource::from_fn(watched)), policy, "NoExecute");
     assert_eq!(response["allowed"], json!(false));
     assert_eq!(response["status"]["code"], json!(403));
     let message = response["status"]["message"].as_str().unwrap();
@@ -586,7 +586,7 @@ fn an_old_state_is_used_and_named() {
     );
     let impact = response["auditAnnotations"]["impact"].as_str().unwrap();
     assert_eq!(impact, "the rule selects 3 devices and evicts 2 pods in 2 namespaces (as of 70 s ago)");
-    let unknown = webhook_response(Some(engine::Cluster::watched(|| None)), policy, "NoExecute");
+    let unknown = webhook_response(Some(engine::ClusterSource::from_fn(|| None)), policy, "NoExecute");
     assert_eq!(
         unknown["allowed"],
         json!(false),

@@ -26,10 +26,10 @@ fn assess(state: &Snapshot, rule: &str, profile: &str) -> (usize, bool, Vec<Stri
         .expect("a rule that fits");
     let query = ImpactQuery { snapshot: state, change: &change, profile, at };
     let impact = impact::assess(query);
-    assert_eq!(impact::count(query), impact.counts, "{rule}");
+    assert_eq!(impact::impact_counts(query), impact.counts, "{rule}");
     assert_eq!(query.is_upper_bound(), impact.is_upper_bound, "{rule}");
     let partitions = impact.partitions.iter().map(|partition| partition.device.to_owned()).collect();
-    (impact.counts.published, impact.is_upper_bound, partitions, impact::differences(query, &impact))
+    (impact.counts.published, impact.is_upper_bound, partitions, impact::impact_notes(query, &impact))
 }
 
 fn rule(selector: &str) -> String {

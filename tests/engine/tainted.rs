@@ -4,7 +4,7 @@
 
 use tollgate_api::profile::Profile;
 use tollgate_document::doc;
-use tollgate_engine::impact::{ProposedChange, RulesTogether, Snapshot};
+use tollgate_engine::impact::{ProposedChange, Snapshot, TaintedDevicesQuery};
 use tollgate_formats::gotime::Timestamp;
 
 /// A seeded pseudorandom number generator.
@@ -104,7 +104,7 @@ fn rules_together_taint_what_each_of_them_taints() {
             ProposedChange::from_rule_manifest(parsed.root(), None, &snapshot, profile, at).expect("a rule");
         rules.retain(|(name, ..)| *name != own_name);
         rules.push((own_name.clone(), own, "NoSchedule"));
-        let together = RulesTogether {
+        let together = TaintedDevicesQuery {
             snapshot: &snapshot,
             profile,
             without: &own_name,

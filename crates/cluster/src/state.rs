@@ -22,7 +22,7 @@ use super::watch::{ObjectKeys, ObjectSink, Reflector, Resource, StoreOutcome};
 use super::watch_health::{WatchHealth, WatchStatus};
 use tollgate_document::doc::Value;
 use tollgate_engine::Timestamp;
-use tollgate_engine::impact::{ClusterState, LeftOutObject, Snapshot, SnapshotKind};
+use tollgate_engine::impact::{ClusterState, RemovedObject, Snapshot, SnapshotKind};
 
 /// A kind of object in the snapshot, and the resource that is watched for it.
 #[derive(Clone, Copy, Debug)]
@@ -135,7 +135,7 @@ impl CachedState {
     }
 
     /// Records objects that were left out of the snapshot, each at the watch of its kind.
-    fn record_left_out(&self, left_out: &[LeftOutObject]) {
+    fn record_left_out(&self, left_out: &[RemovedObject]) {
         for object in left_out {
             let Some(at) = WATCHED_KINDS.iter().position(|watched| watched.kind == object.kind) else {
                 continue;
@@ -148,7 +148,7 @@ impl CachedState {
     }
 
     /// Returns the message that an object does not fit into the memory limit of the snapshot.
-    fn why_left_out(&self, object: &LeftOutObject) -> String {
+    fn why_left_out(&self, object: &RemovedObject) -> String {
         format!(
             "takes {} bytes, and the cached objects may take {} MiB: it is among the largest of them",
             object.bytes,

@@ -10,7 +10,7 @@ mod known_claims;
 use std::collections::BTreeMap;
 
 use crate::impact::ClusterState;
-pub use known_claims::{ClaimsAround, KnownClaims};
+pub use known_claims::{ClaimsOfRun, KnownClaims};
 use tollgate_api::profile::Profile;
 pub use tollgate_api::review::Operation;
 use tollgate_api::view::Object;
@@ -111,7 +111,7 @@ impl<'d> DecodedAttributes<'d> {
     }
 }
 
-/// The labels of a namespace, if they are known.
+/// The labels of the namespace that a request is in, if they are known: policies and admin access depend on them.
 #[derive(Clone, Copy, Debug)]
 pub enum Labels<'d> {
     /// `metadata.labels`; absent if the namespace has none.
@@ -145,7 +145,7 @@ pub struct Context<'c> {
     /// The ResourceClasses that exist, if they are known.
     pub classes: Option<&'c ResourceClasses>,
     /// The claims that are checked together with the object, if they are known.
-    pub claims: Option<ClaimsAround<'c>>,
+    pub claims: Option<ClaimsOfRun<'c>>,
     /// True if the object comes from a review, where the API server's encoder may have escaped characters of raw JSON
     /// that the client sent unescaped.
     pub from_review: bool,

@@ -12,12 +12,12 @@ use tollgate_api::view::{
 use tollgate_document::doc::{Change, Name, New, Value, ValueKind};
 use tollgate_document::field::{FieldPath, Path};
 
-/// A default to set in an object.
+/// A change to one field of an object: a default of the API server, or a toleration that a policy adds.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Edit {
     /// The path of the field.
     pub at: FieldPath,
-    /// The change that sets the default.
+    /// What is set there.
     pub change: Change,
 }
 
@@ -57,9 +57,9 @@ pub fn default_edits(
     purpose: DefaultsFor,
 ) -> Vec<Edit> {
     // A ResourceSlicePatch belongs to draft r1, whatever else the profile has.
-    let only_evictions = profile.times_only_evictions || matches!(object.body, Body::Patch(_));
+    let times_only_evictions = profile.times_only_evictions || matches!(object.body, Body::Patch(_));
     let mut edits =
-        EditCollector { edits: Vec::new(), now, version: object.version, only_evictions, purpose };
+        EditCollector { edits: Vec::new(), now, version: object.version, times_only_evictions, purpose };
     let spec = Path::ROOT.field("spec");
     match object.body {
         Body::Slice(slice) => {
@@ -105,7 +105,7 @@ struct EditCollector<'n> {
     now: &'n str,
     version: Version,
     /// True if only NoExecute taints get a default `timeAdded`.
-    only_evictions: bool,
+    times_only_evictions: bool,
     purpose: DefaultsFor,
 }
 
@@ -127,11 +127,6 @@ impl EditCollector<'_> {
         list.size() <= limit || list.items().nth(limit).is_none()
     }
 
-    /// True if there are already [`MAX_EDITS`] edits.
-    fn is_full(&self) -> bool {
-        self.edits.len() >= MAX_EDITS
-    }
-
     /// Adds `timeAdded` to taints of a list that lack it.
     fn default_taints(&mut self, taints: List<'_, Taint<'_>>, at: &Path<'_>) {
         if !self.is_short_enough(taints.value(), MAX_TAINTS) {
@@ -147,18 +142,19 @@ impl EditCollector<'_> {
 
     /// Adds `timeAdded` to a taint that lacks it.
     fn default_taint(&mut self, taint: Taint<'_>, at: &Path<'_>) {
-        let is_timed = !self.only_evictions || taint.effect() == "NoExecute";
+        let is_timed = !self.times_only_evictions || taint.effect() == "NoExecute";
         if is_timed && taint.written_time().is_null() {
             self.set_member(taint.json(), "timeAdded", New::str(self.now), at);
         }
     }
 
-    /// Adds `timeAdded` to the taint of a rule or, on an update, resets it where the release does so.
+    /// Adds `timeAdded` to the taint of a DeviceTaintRule or, if an update changes the effect but not the time, resets
+    /// it where the release does so.
     fn default_rule(&mut self, rule: TaintRule<'_>, old: Option<Object<'_>>, profile: &Profile) {
         let spec_at = Path::ROOT.field("spec");
         let taint_at = spec_at.field("taint");
         let (spec, taint) = (rule.spec(), rule.spec().taint());
-        if taint.json().is_null() && self.only_evictions {
+        if taint.json().is_null() && self.times_only_evictions {
             return;
         }
         if spec.json().is_null() {
@@ -182,7 +178,8 @@ impl EditCollector<'_> {
         }
     }
 
-    /// Adds the defaults of a claim's requests and their tolerations.
+    /// Adds allocation mode, count and the operators of tolerations to the requests of a claim, with `at` as the path
+    /// of its spec.
     fn default_claim(&mut self, spec: ClaimSpec<'_>, at: &Path<'_>) {
         let devices_at = at.field("devices");
         let requests_at = devices_at.field("requests");
@@ -236,7 +233,7 @@ impl EditCollector<'_> {
     /// Adds the edit that sets a member of `object`. If `object` is a `null` item of a list, the edit replaces it by an
     /// object with that member. Does nothing if there are [`MAX_EDITS`] already.
     fn set_member(&mut self, object: Value<'_>, key: &'static str, value: New, at: &Path<'_>) {
-        if self.is_full() {
+        if self.edits.len() >= MAX_EDITS {
             return;
         }
         let member = object.get(key);

@@ -20,33 +20,32 @@ mod prepare;
 mod response;
 mod verdict;
 
-pub use admit::decide;
 pub use admit::{Decision, Endpoint, Review, admit, parse_review, review_text};
-pub use as_stored::as_stored;
-pub use cluster::Cluster;
-pub use fill::Mutation;
-pub use fill::json_patch;
+pub use as_stored::stored_json;
+pub use cluster::ClusterSource;
+pub use fill::{Mutation, json_patch};
 pub use identify::{Identity, identify};
 pub use memory::memory_needed;
-pub use namespaces::OwnedLabels;
-pub use namespaces::{NamespaceLookup, Namespaces};
+pub use namespaces::{NamespaceLookup, Namespaces, OwnedLabels};
 pub use prepare::DecodedObject;
-pub use response::{refusal, respond};
+pub use response::{bad_request_response, respond};
 pub use verdict::Verdict;
 
-pub use crate::admission::{Attributes, ClaimsAround, KnownClaims, Labels, Operation, ResourceClasses};
+pub use crate::admission::{Attributes, ClaimsOfRun, KnownClaims, Labels, Operation, ResourceClasses};
 
 use std::sync::Arc;
 
 use crate::admission::{AdminAccess, Context};
 use crate::impact::Snapshot;
 use crate::policy::{PolicyLocation, PolicySet, Violations};
-use crate::rules::server_defaults::{dropped_field_finding, rule_takes_effect, unserved_parts};
-use crate::rules::table::{ADMIN_ACCESS_UNCHECKED, FINDINGS_LEFT_OUT, TAINT_RULE_IMPACT};
+use crate::rules::server_defaults::{dropped_field_finding, rule_takes_effect_finding, unserved_findings};
+use crate::rules::table::{
+    ADMIN_ACCESS_UNCHECKED, FINDINGS_LEFT_OUT, TAINT_RULE_IMPACT, UNKNOWN_FIELD, WRONG_TYPE,
+};
 use crate::rules::upstream::meta_update;
 use crate::rules::{self, Level, Origin, RuleSet};
 use checked_expressions::CheckedExpressions;
-use left_out::LeftOut;
+use left_out::OmittedFindings;
 use tollgate_api::conform::DecodeError;
 use tollgate_api::gated::dropped_fields;
 use tollgate_api::profile::{ApiKind, Profile};
@@ -56,7 +55,7 @@ use tollgate_document::finding::{Finding, FindingBudget, Findings, RuleId};
 
 const KIND: Name = Name::of("kind");
 
-/// An engine with its profiles, rules, policies and cluster state, which checks requests.
+/// Checks requests and manifests against Kubernetes releases, rules, policies and the state of a cluster.
 #[derive(Clone, Debug)]
 pub struct Engine {
     /// The profiles to check objects against; at least one.
@@ -67,8 +66,8 @@ pub struct Engine {
     expressions: Arc<CheckedExpressions>,
     /// True to return exactly the API server's verdict: unchanged specs are checked, and no kind is skipped.
     pub exact: bool,
-    /// True if objects arrive from an API server, which has already dropped the fields behind feature gates that are
-    /// off and has already checked that it serves their version.
+    /// True if objects arrive from an API server, which has already dropped the fields of disabled feature gates and
+    /// checked that it serves their version.
     pub comes_from_server: bool,
     /// True if objects are already stored in a cluster. They are checked in the version in which they were listed,
     /// even if no profile serves it, and policies about the creation of objects do not apply.
@@ -78,17 +77,17 @@ pub struct Engine {
     /// The administrator's policies.
     pub policies: Arc<PolicySet>,
     /// Source of the cluster state; `None` if there is no cluster.
-    pub cluster: Option<Cluster>,
+    pub cluster: Option<ClusterSource>,
     /// The existing ResourceClasses; claims that name another one are reported. `None` if they are unknown.
     pub classes: Option<Arc<ResourceClasses>>,
 }
 
-/// The source of the object to validate.
+/// Where the object to validate comes from, which decides whether dropped fields are reported.
 #[derive(Clone, Copy)]
-enum Source<'u> {
+enum ObjectSource<'u> {
     /// A file: no server has dropped fields from it. `claims` are the claims that are checked together with it, if
     /// known.
-    File { claims: Option<ClaimsAround<'u>> },
+    File { claims: Option<ClaimsOfRun<'u>> },
     /// An AdmissionReview from an API server.
     Review,
 }
@@ -113,8 +112,9 @@ pub struct Diagnostic {
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct ProfileFinding {
     finding: Finding,
-    /// Level and location of the policy that reports it; `None` if a rule does.
+    /// Level and location of the policy that reports the finding; `None` if a rule does.
     ground: Option<(Level, PolicyLocation)>,
+    /// Index of the profile in [`Engine::profiles`].
     rank: usize,
 }
 
@@ -135,9 +135,9 @@ impl Engine {
         }
     }
 
-    /// Configures the engine for objects sent by an API server, which has dropped fields of disabled feature gates.
+    /// Configures the engine for requests from an API server, which has dropped the fields of disabled feature gates.
     #[must_use]
-    pub fn behind_server(mut self) -> Engine {
+    pub fn for_server_requests(mut self) -> Engine {
         self.comes_from_server = true;
         self
     }
@@ -149,11 +149,6 @@ impl Engine {
         Engine { are_stored: true, stored_on: cluster, ..self }
     }
 
-    /// True if the rule is selected.
-    pub fn has_rule(&self, rule: RuleId) -> bool {
-        self.rules.has(rule)
-    }
-
     /// Replaces the policies of the engine.
     #[must_use]
     pub fn with_policies(self, policies: Arc<PolicySet>) -> Engine {
@@ -162,14 +157,14 @@ impl Engine {
 
     /// Sets the source of the cluster state, which is queried for every DeviceTaintRule.
     #[must_use]
-    pub fn with_cluster(self, cluster: Cluster) -> Engine {
+    pub fn with_cluster(self, cluster: ClusterSource) -> Engine {
         Engine { cluster: Some(cluster), ..self }
     }
 
     /// Sets a fixed state of the cluster, such as one read from a dump.
     #[must_use]
     pub fn with_snapshot(self, snapshot: Arc<Snapshot>) -> Engine {
-        self.with_cluster(Cluster::fixed(snapshot))
+        self.with_cluster(ClusterSource::fixed(snapshot))
     }
 
     /// Sets the ResourceClasses that exist, so that claims that name another are reported; `None` if they are not
@@ -185,32 +180,39 @@ impl Engine {
         Engine { exact: true, ..self }
     }
 
-    /// Validates one object and returns what the API server and the policies would find in the request.
+    /// Validates one object as if it came from a file, and returns what the API server, the lints and the policies
+    /// report about the request.
     pub fn validate(&self, admission: &Attributes<'_>, labels: Labels<'_>) -> Verdict {
-        self.validate_from(admission, labels, Source::File { claims: None })
+        self.validate_from(admission, labels, ObjectSource::File { claims: None })
     }
 
-    /// Like [`Engine::validate`], for an object of a file. `claims` are the claims that are checked together with it.
+    /// Like [`Engine::validate`], for one of several files. `claims` are the claims of all files, so that a pod whose
+    /// claim is in another namespace is reported.
     pub fn validate_among(
         &self,
         admission: &Attributes<'_>,
         labels: Labels<'_>,
-        claims: Option<ClaimsAround<'_>>,
+        claims: Option<ClaimsOfRun<'_>>,
     ) -> Verdict {
-        self.validate_from(admission, labels, Source::File { claims })
+        self.validate_from(admission, labels, ObjectSource::File { claims })
     }
 
     /// Validates one object that comes from `source` for all profiles, and merges their findings. Skips objects of
     /// kinds that Tollgate does not check, unless the engine is exact.
-    fn validate_from(&self, admission: &Attributes<'_>, labels: Labels<'_>, source: Source<'_>) -> Verdict {
+    fn validate_from(
+        &self,
+        admission: &Attributes<'_>,
+        labels: Labels<'_>,
+        source: ObjectSource<'_>,
+    ) -> Verdict {
         if !admission.operation.writes_object() {
             return Verdict::Checked(Vec::new());
         }
-        if let Some(kind) = own_kinds::policy_kind(admission.object) {
-            return self.verdict_of(&own_kinds::findings(kind, admission));
+        if let Some(kind) = own_kinds::policy_kind_of(admission.object) {
+            return self.verdict_of(&own_kinds::policy_findings(kind, admission));
         }
         let identity = identify(admission.object);
-        let is_unchecked = |profile: &&Profile| identify::is_unchecked(&identity, profile);
+        let is_unchecked = |profile: &&Profile| identify::is_unchecked_kind(&identity, profile);
         let is_foreign = matches!(identity, Identity::Foreign) || self.profiles.iter().all(is_unchecked);
         if !self.exact && is_foreign {
             return Verdict::Skipped;
@@ -218,15 +220,15 @@ impl Engine {
         // One state for the whole request, whatever the watcher learns meanwhile. Only a rule asks for it: whoever holds
         // a state makes the watcher copy it before the next change.
         let is_rule = admission.object.field(KIND).text_is(ApiKind::DeviceTaintRule.name());
-        let cluster = self.cluster.as_ref().filter(|_| is_rule).and_then(Cluster::current_state);
+        let cluster = self.cluster.as_ref().filter(|_| is_rule).and_then(ClusterSource::current_state);
         let mut all: Vec<ProfileFinding> = Vec::new();
-        let mut left_out = LeftOut::default();
-        let from_review = matches!(source, Source::Review);
+        let mut left_out = OmittedFindings::default();
+        let from_review = matches!(source, ObjectSource::Review);
         for (rank, profile) in self.profiles.iter().enumerate() {
-            let mut findings = Findings::within(self.finding_budget(from_review));
+            let mut findings = Findings::within(FindingBudget::for_report(self.exact, from_review));
             let claims = match source {
-                Source::File { claims } => claims,
-                Source::Review => None,
+                ObjectSource::File { claims } => claims,
+                ObjectSource::Review => None,
             };
             let context = Context {
                 cluster: cluster.as_ref(),
@@ -234,7 +236,7 @@ impl Engine {
                 from_review,
                 ..self.context_without_cluster(profile, labels)
             };
-            let violations = self.validate_for(&identity, admission, &context, source, &mut findings);
+            let violations = self.validate_for_profile(&identity, admission, &context, source, &mut findings);
             let (mut findings, not_kept) = findings.into_parts();
             if !from_review {
                 fixes::mark_unsafe_fixes(&mut findings, admission.object);
@@ -248,7 +250,7 @@ impl Engine {
             }));
         }
         let mut merged = self.merge_profiles(all);
-        self.cut_to_budget(&mut merged, left_out, self.finding_budget(from_review));
+        self.cut_to_budget(&mut merged, left_out, FindingBudget::for_report(self.exact, from_review));
         Verdict::Checked(merged)
     }
 
@@ -269,19 +271,20 @@ impl Engine {
         }
     }
 
-    /// Returns the limits on the number and size of the findings for one object.
-    fn finding_budget(&self, from_review: bool) -> FindingBudget {
-        FindingBudget::for_report(self.exact, from_review)
-    }
-
-    /// Removes the findings beyond the budget if there are several profiles (one profile keeps to it already). Adds a
-    /// finding for each level and origin of `left_out` that states how many were removed, so that they still deny.
-    fn cut_to_budget(&self, merged: &mut Vec<Diagnostic>, mut left_out: LeftOut, mut budget: FindingBudget) {
+    /// Removes the findings beyond the budget if there are several profiles, whose findings together can exceed it.
+    /// Adds a finding for each level and origin in `left_out` that states how many were removed, so that they still
+    /// deny.
+    fn cut_to_budget(
+        &self,
+        merged: &mut Vec<Diagnostic>,
+        mut left_out: OmittedFindings,
+        mut budget: FindingBudget,
+    ) {
         if self.profiles.len() > 1 {
             merged.retain_mut(|diagnostic| {
                 let is_kept = budget.take(&mut diagnostic.finding);
                 if !is_kept {
-                    left_out.count(diagnostic.level, diagnostic.origin, 1);
+                    left_out.add(diagnostic.level, diagnostic.origin, 1);
                 }
                 is_kept
             });
@@ -300,16 +303,16 @@ impl Engine {
 
     /// Validates an object for the profile of the context. Adds the findings of rules to `findings`, and returns the
     /// violations of policies.
-    fn validate_for(
+    fn validate_for_profile(
         &self,
         identity: &Identity<'_>,
         admission: &Attributes<'_>,
         context: &Context<'_>,
-        source: Source<'_>,
+        source: ObjectSource<'_>,
         findings: &mut Findings,
     ) -> Violations {
         let profile = context.profile;
-        if identify::is_unchecked(identity, profile) {
+        if identify::is_unchecked_kind(identity, profile) {
             return Violations::default();
         }
         let served = if self.are_stored { identify::stored_kind } else { identify::served_kind };
@@ -323,22 +326,29 @@ impl Engine {
         let new = DecodedObject::decode(admission.object, kind, version, profile);
         let old = admission.old_object.map(|old| DecodedObject::decode_stored(old, kind, version, profile));
         if new.has_errors() || old.as_ref().is_some_and(DecodedObject::has_errors) {
-            self.report_undecodable(new, old, findings);
+            let [errors, strict] = new.left_out;
+            let old_left_out = old.as_ref().map_or(0, |old| old.left_out[0]);
+            let of_old =
+                |error: DecodeError| DecodeError { detail: format!("oldObject: {}", error.detail), ..error };
+            let old_errors = old.into_iter().flat_map(|old| old.errors).map(of_old);
+            let all = new.errors.into_iter().chain(old_errors).chain(new.strict);
+            self.report_decoding(all, [errors + old_left_out, strict], findings);
             return Violations::default();
         }
-        prepare::with_stored(old.as_ref(), version, profile, admission.now.text, |old| {
+        prepare::with_stored_object(old.as_ref(), version, profile, admission.now.text, |old| {
             self.check_decoded_object(&new, old, admission, context, source, findings)
         })
     }
 
-    /// Runs the rules and policies on an object that was decoded successfully.
+    /// Runs the rules and policies on an object that was decoded successfully, with defaults filled in and dropped
+    /// fields removed. Adds the findings of rules, and returns the violations of policies.
     fn check_decoded_object(
         &self,
         new: &DecodedObject<'_>,
         old: Option<Object<'_>>,
         admission: &Attributes<'_>,
         context: &Context<'_>,
-        source: Source<'_>,
+        source: ObjectSource<'_>,
         findings: &mut Findings,
     ) -> Violations {
         let profile = context.profile;
@@ -355,7 +365,7 @@ impl Engine {
             self.push_if_reported(findings, finding);
             return Violations::default();
         }
-        if !self.exact && prepare::is_guarded(&decoded) {
+        if !self.exact && prepare::leaves_written_part_unchanged(&decoded) {
             if rules::lint::loses_last_finalizer(&decoded) {
                 self.rules.run_lints(&decoded, context, findings);
             }
@@ -368,25 +378,12 @@ impl Engine {
         {
             findings.push(finding);
         }
-        let budget = self.finding_budget(context.from_review);
+        let budget = FindingBudget::for_report(self.exact, context.from_review);
         self.policies.find_violations(&decoded, context, &self.rules, budget)
     }
 
-    /// Reports the decoding errors of the new object, then those of the stored object.
-    fn report_undecodable(
-        &self,
-        new: DecodedObject<'_>,
-        old: Option<DecodedObject<'_>>,
-        findings: &mut Findings,
-    ) {
-        let [errors, strict] = new.left_out;
-        let old_left_out = old.as_ref().map_or(0, |old| old.left_out[0]);
-        let old_errors = old.into_iter().flat_map(|old| old.errors).map(prepare::mark_as_old);
-        let all = new.errors.into_iter().chain(old_errors).chain(new.strict);
-        self.report_decoding(all, [errors + old_left_out, strict], findings);
-    }
-
-    /// Reports decoding errors. `left_out` are the numbers of omitted `[errors, errors of strict decoding only]`.
+    /// Reports decoding errors. `left_out` are the numbers of `[errors, errors of strict decoding only]` that the
+    /// decoder did not list; they count as omitted findings.
     fn report_decoding(
         &self,
         errors: impl IntoIterator<Item = DecodeError>,
@@ -396,14 +393,19 @@ impl Engine {
         for error in errors {
             self.push_if_reported(findings, rules::input::decoding_finding(error));
         }
-        self.count_left_out(findings, left_out);
+        for (rule, count) in [WRONG_TYPE, UNKNOWN_FIELD].into_iter().zip(left_out) {
+            if count > 0 && self.reports_rule(rule) {
+                findings.leave_out(rule, count);
+            }
+        }
     }
 
-    /// Returns a copy of the object without the fields that the server drops, or `None` if it drops none or the gates
-    /// are not known. Adds a finding for each field that is dropped, or would be dropped with default gates.
+    /// Returns a copy of the object without the fields that the server drops because their feature gates are off;
+    /// `None` if it drops none or the gates are not known. For an object from a file, adds a finding for each such
+    /// field and for each part that the release does not serve.
     fn drop_fields<'r>(
         &self,
-        source: Source<'_>,
+        source: ObjectSource<'_>,
         object: Object<'r>,
         old: Option<Object<'_>>,
         is_status: bool,
@@ -413,18 +415,19 @@ impl Engine {
         let are_assumed = profile.gates.are_assumed;
         let is_dropped_already = self.comes_from_server || are_assumed;
         match source {
-            Source::Review if is_dropped_already => return None,
-            Source::Review => {}
-            Source::File { .. } => {
-                let change = rule_takes_effect(object, self.stored_on, profile, &self.profiles);
-                for finding in unserved_parts(object, old, profile, self.are_stored).into_iter().chain(change)
+            ObjectSource::Review if is_dropped_already => return None,
+            ObjectSource::Review => {}
+            ObjectSource::File { .. } => {
+                let change = rule_takes_effect_finding(object, self.stored_on, profile, &self.profiles);
+                for finding in
+                    unserved_findings(object, old, profile, self.are_stored).into_iter().chain(change)
                 {
                     self.push_if_reported(findings, finding);
                 }
             }
         }
         let dropped = dropped_fields(object, old, is_status, profile);
-        if matches!(source, Source::File { .. }) {
+        if matches!(source, ObjectSource::File { .. }) {
             for field in &dropped {
                 self.push_if_reported(findings, dropped_field_finding(field, profile));
             }
@@ -482,16 +485,16 @@ impl Engine {
         merged
     }
 
-    /// Adds the finding if its rule is reported by this engine (see [`Engine::reports`]).
+    /// Adds the finding if its rule is reported by this engine (see [`Engine::reports_rule`]).
     fn push_if_reported(&self, findings: &mut Findings, finding: Finding) {
-        if self.reports(finding.rule) {
+        if self.reports_rule(finding.rule) {
             findings.push(finding);
         }
     }
 
     /// True if the rule is selected or has the origin `decoding`, which is always reported: no rule checks an object
     /// that cannot be decoded.
-    fn reports(&self, rule: RuleId) -> bool {
+    fn reports_rule(&self, rule: RuleId) -> bool {
         self.rules.has(rule) || rule.origin == Origin::Decoding
     }
 }

@@ -39,26 +39,23 @@ mod unmatched;
 
 use std::sync::Arc;
 
-pub use assess::assess;
-pub use assess::count;
-pub use budgets::ViolatedBudget;
-pub use budgets::violated_budgets;
-pub use condition::RuleCondition;
-pub use condition::{EVICTION_IN_PROGRESS, ImpactCounts};
+pub use assess::{assess, impact_counts};
+pub use budgets::{ViolatedBudget, violated_budgets};
+pub use condition::{EVICTION_IN_PROGRESS, ImpactCounts, RuleCondition};
 pub use details::DeviceDetails;
-pub use differences::differences;
+pub use differences::impact_notes;
 pub use eviction::{TaintSource, Tolerance};
 pub use forgotten::ForgottenRule;
 pub use kinds::SnapshotKind;
 use kinds::resource_version_of;
 pub use partitions::Partition;
-pub use read::{UnreadableObject, unreadable};
+pub use read::{UnreadableObject, unreadable_object};
 pub use reason::{OutcomeReason, ShortReason};
 use record::ClassSelection;
 pub use record::{Rule, Toleration};
-pub use shed::LeftOutObject;
+pub use shed::RemovedObject;
 pub use snapshot::Snapshot;
-pub use tainted::{RulesTogether, TaintedDevices};
+pub use tainted::{TaintedDevices, TaintedDevicesQuery};
 
 use tollgate_api::profile::{ApiKind, Profile, Version};
 use tollgate_api::view::{self, View as _};
@@ -66,18 +63,18 @@ use tollgate_document::doc::Value;
 use tollgate_formats::count::counted;
 use tollgate_formats::gotime::Timestamp;
 
-/// The change whose impact is computed.
+/// The change whose impact is computed: a DeviceTaintRule or a ResourceSlice that is to be created or updated.
 #[derive(Debug)]
 pub enum ProposedChange {
     /// A DeviceTaintRule, which replaces the stored rule of the same name, if any.
     Rule(Rule),
     /// A slice that the snapshot already contains in its new form.
-    Slice(SliceChange),
+    Slice(ChangedSlice),
 }
 
 /// A changed ResourceSlice, which the snapshot already contains in its new form.
 #[derive(Debug)]
-pub struct SliceChange {
+pub struct ChangedSlice {
     /// Name of the ResourceSlice.
     name: Arc<str>,
     /// The ResourceSlicePatch that changes the slice; `None` if its driver does.
@@ -94,7 +91,7 @@ struct ProposedPatch {
     is_conditional: bool,
 }
 
-impl SliceChange {
+impl ChangedSlice {
     /// True if a patch changes the slice that also selects devices by class or expression, and these cannot be
     /// evaluated.
     fn is_conditional(&self) -> bool {
@@ -151,7 +148,7 @@ impl ProposedChange {
         let version = resource_version_of(object.get("apiVersion").str()).unwrap_or(Version::V1);
         state.apply_slice(object, version, Some(Timestamp { nanos: 0, ..now }), &[])?;
         let name = read::name_of(view::Slice::of(object).metadata()).into();
-        Ok(ProposedChange::Slice(SliceChange { name, patch: None }))
+        Ok(ProposedChange::Slice(ChangedSlice { name, patch: None }))
     }
 
     /// Replaces a slice in the snapshot by the same slice with all patches applied, and creates the change, which
@@ -173,7 +170,7 @@ impl ProposedChange {
         };
         let slice = read::name_of(view::Slice::of(slice).metadata()).into();
         let is_selected = !patch.devices.is_empty();
-        Ok(is_selected.then_some(ProposedChange::Slice(SliceChange { name: slice, patch: Some(patch) })))
+        Ok(is_selected.then_some(ProposedChange::Slice(ChangedSlice { name: slice, patch: Some(patch) })))
     }
 
     /// Returns the name of the rule or slice.
@@ -201,17 +198,14 @@ impl ClusterState {
     /// it is. Short, because `kubectl` shows 120 characters of a warning well.
     pub fn caveat(&self) -> String {
         let age = self.stale_seconds.map(|seconds| format!("as of {seconds} s ago"));
-        let unreadable = match self.unreadable_objects {
-            0 => None,
-            1 => Some("1 object unreadable".to_owned()),
-            count => Some(format!("{count} objects unreadable")),
-        };
+        let objects = counted(self.unreadable_objects, "object");
+        let unreadable = (self.unreadable_objects > 0).then(|| format!("{objects} unreadable"));
         let both: Vec<String> = age.into_iter().chain(unreadable).collect();
         if both.is_empty() { String::new() } else { format!(" ({})", both.join(", ")) }
     }
 }
 
-/// The state, change, release and time for which [`assess`] and [`count`] compute the impact.
+/// The input of [`assess`] and [`impact_counts`]: the cluster state, the proposed change, the release and the time.
 #[derive(Clone, Copy, Debug)]
 pub struct ImpactQuery<'s> {
     /// The state of the cluster.
@@ -225,8 +219,8 @@ pub struct ImpactQuery<'s> {
 }
 
 impl ImpactQuery<'_> {
-    /// True if the change also selects devices by class or expression, and the snapshot does not store what their
-    /// evaluation needs. All numbers are upper bounds then.
+    /// True if all numbers of the impact are upper bounds: the change also selects devices by class or expression, and
+    /// the snapshot does not store what their evaluation needs.
     pub fn is_upper_bound(&self) -> bool {
         match self.change {
             ProposedChange::Rule(rule) => {
@@ -289,8 +283,8 @@ pub struct Impact<'s> {
     /// Partitions of selected devices that the scheduler can still allocate, sorted by driver, pool and name.
     /// Empty if the snapshot does not store counters.
     pub partitions: Vec<Partition<'s>>,
-    /// The devices that rules select by class and expression.
-    selections: selection::ClassSelections<'s>,
+    /// The devices that each rule in force selects by class and expression.
+    selections: selection::DevicesByRule<'s>,
 }
 
 impl Impact<'_> {
@@ -348,7 +342,8 @@ pub struct PodImpact<'s> {
     pub outcome: PodOutcome,
     /// The reasons for the outcome, one for each device.
     pub reasons: Vec<OutcomeReason<'s>>,
-    /// True if a reason evicts the pod because of the change, or would do so with effect NoExecute.
+    /// True if the eviction controller counts the pod as pending eviction because of the change, or would do so if the
+    /// effect were NoExecute.
     // Kept beside the reasons, because a report asks every pod: reasons are elsewhere in memory.
     is_pending: bool,
     /// True if the pod tolerates the change for a limited time.

@@ -38,7 +38,7 @@ pub mod rules;
 pub mod site;
 pub mod tolerance;
 
-pub use admission::{Attributes, ClaimsAround, KnownClaims, Labels, Now, Operation, ResourceClasses};
+pub use admission::{Attributes, ClaimsOfRun, KnownClaims, Labels, Now, Operation, ResourceClasses};
 pub use engine::{Diagnostic, Endpoint, Engine, Mutation, NamespaceLookup, Namespaces, Verdict, admit};
 pub use impact::{
     ClusterState, Impact, ImpactQuery, PodImpact, PodOutcome, ProposedChange, RuleCondition, Snapshot,

@@ -7,6 +7,8 @@
 //! is a violation, never "no match"; a stored violation that an update does not change is not reported, unless it
 //! could spread; an empty set costs nothing.
 
+/// Why the policy cannot be evaluated; `None` if it can. Only custom resources can be broken, because policy files with
+/// errors are not loaded.
 mod broken;
 mod cel;
 mod conditions;
@@ -34,22 +36,25 @@ mod taint;
 mod taint_rule;
 mod toleration;
 
-pub use conditions::evaluate;
-pub use deadlines::{ExpiringEntry, Expiry, LaterEnforcement};
+pub use conditions::evaluate_expression;
+pub use deadlines::{EntryExpiry, ExpiringEntry, LaterEnforcement};
 pub use diff::{ChangeKind, Difference, Effect, FieldChange, PolicyChange, PolicyDiff};
 pub use export::{AdmissionPolicy, Export, ExportedValidation, NamedExpression, Omission, OmissionReason};
 pub use fields::TEST_FILE;
 pub use glob::matches as glob_matches;
-pub use import::ImportedPolicy;
+pub use import::PolicyAsResource;
 pub use kind::PolicyKind;
-pub use load::{PolicyError, PolicyFile, ReadFile};
-pub use load::{document_errors, is_test, normalized, policy_errors};
+pub use load::{
+    PolicyError, PolicyFile, ReadFile, document_errors, is_test_file, normalized_path, policy_errors,
+};
 pub use location::PolicyLocation;
 pub use missing::{MissingTolerations, missing_tolerations};
 pub use relevance::PolicySubset;
 pub(crate) use resource::resource_findings;
-pub use resource::{Acceptance, FieldError, PolicyResource, ResourceState, resource_errors};
-pub use resource::{SCHEMA_FILE, is_map_key, max_items};
+pub use resource::{
+    Acceptance, FieldError, PolicyResource, ResourceState, SCHEMA_FILE, is_map_key, max_items,
+    resource_errors,
+};
 pub use schema::{Field, Struct, Ty, field, nearest_name, required};
 pub use toleration::{ListedEntry, ListedTolerations};
 
@@ -77,7 +82,7 @@ use tollgate_document::field::Path;
 use tollgate_document::finding::{ErrorType, Finding, FindingBudget};
 use tollgate_formats::gotime::Timestamp;
 
-/// Compiled policies, against which requests are checked.
+/// A set of compiled policies, against which requests are checked one at a time.
 #[derive(Debug, Default)]
 pub struct PolicySet {
     policies: Vec<Arc<Policy>>,
@@ -128,11 +133,12 @@ pub struct Violation {
     pub policy: PolicyLocation,
 }
 
-/// A policy that matches a request, and whether it binds the user. Its allow entries count even if the user is exempt,
-/// because an exemption must not make anything stricter.
+/// A policy that matches a request, and whether it restricts the user. Its allow entries count even if the user is
+/// exempt, because an exemption must not make anything stricter.
 #[derive(Clone, Copy, Debug)]
 struct MatchedPolicy<'s> {
     policy: &'s Policy,
+    /// False if the user is exempt from the policy.
     binds: bool,
 }
 
@@ -207,7 +213,11 @@ impl PolicySet {
 
     /// Returns the edits that add the default tolerations of policies to a new claim or template; empty for any other
     /// request.
-    pub fn defaults(&self, admission: &DecodedAttributes<'_>, context: &Context<'_>) -> Vec<Edit> {
+    pub fn default_toleration_edits(
+        &self,
+        admission: &DecodedAttributes<'_>,
+        context: &Context<'_>,
+    ) -> Vec<Edit> {
         if self.is_empty() || admission.operation != Operation::Create || !admission.subresource.is_empty() {
             return Vec::new();
         }
@@ -217,8 +227,8 @@ impl PolicySet {
         toleration::default_edits(&matched, admission, context.profile)
     }
 
-    /// Returns a finding for each policy whose default tolerations for a new claim or template cannot be determined,
-    /// and why.
+    /// Returns a finding for each policy that might add default tolerations to a new claim or template, but for which
+    /// it cannot be determined whether it applies.
     pub fn undecided_defaults(
         &self,
         admission: &DecodedAttributes<'_>,
@@ -242,8 +252,8 @@ impl PolicySet {
         report.violations.into_iter().filter(is_undecided).map(|violation| violation.finding).collect()
     }
 
-    /// Returns the policies that match a request, and reports violations of the request as a whole, such as failed
-    /// validations.
+    /// Returns the policies that match a request. Reports on the way what concerns the request as a whole: failed
+    /// validations, broken policies, and policies for which it is not known whether they match.
     fn match_policies(
         &self,
         admission: &DecodedAttributes<'_>,
@@ -297,8 +307,8 @@ impl PolicySet {
                     continue;
                 }
             }
-            let binds = !policy.exempt.cover(admission.user);
-            if binds && policy.has_ambiguous_keys(admission, context, report)
+            let binds = !policy.exempt.exempts(admission.user);
+            if binds && policy.report_ambiguous_keys(admission, context, report)
                 || !policy.conditions_hold(&variables, admission, context, report)
             {
                 continue;
@@ -354,7 +364,8 @@ impl Policy {
         self.enforce_from.filter(|from| self.action == Level::Deny && is_later(from))
     }
 
-    /// True if the policy cannot report anything about an object without tolerations.
+    /// True if the policy cannot report anything about an object without tolerations, so that unknown namespace labels
+    /// do not matter for it.
     fn limits_tolerations_only(&self) -> bool {
         self.expressions.is_empty() && self.spec.limits_tolerations_only()
     }

@@ -1,6 +1,6 @@
 //! The rules: which checks exist, their origins and their IDs.
 //!
-//! A rule is an entry in the [`table`]: an ID with an origin, a default level and a page. A [`Group`] is one function
+//! A rule is an entry in the [`table`]: an ID with an origin, a default level and a page. A [`CheckGroup`] is one function
 //! that reports the rules of a Kubernetes type (upstream) or of a single file (lints). A run is one walk over the
 //! object with a few function calls; groups without a selected rule are not called.
 //!
@@ -34,16 +34,16 @@ use tollgate_api::view::{List, Toleration};
 use tollgate_document::field::Path;
 use tollgate_document::finding::{Finding, FindingBudget, Findings};
 
-/// A check function and the rules that it reports. The functions for the API server's rules call each other
-/// across files, so they list no rules and can report any of them.
+/// A check function and the rules that it reports; it is called if one of them is selected. The functions for the API
+/// server's rules call each other across files, so they list no rules and can report any of them.
 #[derive(Clone, Copy, Debug)]
-pub struct Group {
+pub struct CheckGroup {
     pub rules: &'static [RuleId],
     /// The check function, by the part of an object that it checks.
     pub check: Check,
 }
 
-impl Group {
+impl CheckGroup {
     /// True if, on an update, only what the stored object did not already have is reported. False for the API server's
     /// rules, which handle this themselves.
     fn is_ratcheted(&self) -> bool {
@@ -54,10 +54,10 @@ impl Group {
 impl Check {
     /// Number of variants of [`Check`].
     const VARIANTS: usize = 6;
-    /// The index of the [`Check::Object`] groups in [`RuleSet::groups`].
+    /// The index of [`Check::Object`] in the groups of a [`RuleSet`].
     const OBJECT_INDEX: usize = 0;
 
-    /// Returns the index of this variant in [`RuleSet::groups`].
+    /// Returns the index of this variant in the groups of a [`RuleSet`].
     fn index(&self) -> usize {
         match self {
             Check::Object(_) => Check::OBJECT_INDEX,
@@ -69,7 +69,7 @@ impl Check {
         }
     }
 
-    /// Returns the index in [`RuleSet::groups`] of the checks that are called for a site.
+    /// Returns the index, in the groups of a [`RuleSet`], of the checks that are called for a site.
     fn index_for(site: &Site<'_, '_>) -> usize {
         match site {
             Site::Taints { .. } => 1,
@@ -94,7 +94,7 @@ pub enum Check {
     Tolerations(fn(&mut Cx<'_, '_>, &Path<'_>, List<'_, Toleration<'_>>)),
     /// Checks a single toleration.
     Toleration(fn(&mut Cx<'_, '_>, &Path<'_>, Toleration<'_>)),
-    /// The selector of a DeviceTaintRule, or its absence.
+    /// Checks the selector of a DeviceTaintRule, which may be absent, or the filter of a ResourceSlicePatch.
     Selector(fn(&mut Cx<'_, '_>, &Path<'_>, &DeviceSelection<'_>)),
 }
 
@@ -105,7 +105,7 @@ pub struct RuleSet {
     wanted: [bool; TABLE.len()],
     /// The groups to call, by the part that they check: a slice has a thousand taints, and each is passed only to the
     /// groups that check taints.
-    groups: [Vec<Group>; Check::VARIANTS],
+    groups: [Vec<CheckGroup>; Check::VARIANTS],
 }
 
 impl RuleSet {
@@ -120,19 +120,19 @@ impl RuleSet {
             } else if let Some(rule) = find(word) {
                 ids.push(rule.id);
             } else {
-                return Err(unknown_word(word));
+                return Err(unknown_word_error(word));
             }
         }
         Ok(RuleSet::compile(|rule| origins.contains(&rule.origin) || ids.contains(&rule.id)))
     }
 
-    /// Creates the set of all rules for which `wanted` returns true.
+    /// Creates the set of all rules for which `wanted` returns true, with the check functions that report them.
     pub fn compile(wanted: impl Fn(&Rule) -> bool) -> RuleSet {
         let mut set = RuleSet { wanted: TABLE.each_ref().map(&wanted), groups: Default::default() };
         let ours = [documented::GROUPS, lint::GROUPS].into_iter().flatten();
         let ours = ours.filter(|group| group.rules.iter().any(|rule| wanted(rule)));
         let is_wanted = all().any(|rule| rule.origin == Origin::Upstream && wanted(rule));
-        let upstream: &[Group] = if is_wanted { upstream::GROUPS } else { &[] };
+        let upstream: &[CheckGroup] = if is_wanted { upstream::GROUPS } else { &[] };
         for group in upstream.iter().chain(ours) {
             if let Some(groups) = set.groups.get_mut(group.check.index()) {
                 groups.push(*group);
@@ -165,7 +165,7 @@ impl RuleSet {
         if extent != ratchet::Extent::Wider {
             let learn = Ratchet::Learn(&known, stored.object);
             let mut forgotten = Findings::within(FindingBudget::endless(ratchet::MAX_COMPARED_TEXT));
-            let is_learned = |group: &Group| is_of_drafts || group.is_ratcheted();
+            let is_learned = |group: &CheckGroup| is_of_drafts || group.is_ratcheted();
             self.run_groups(context, &stored, is_learned, Some(learn), &mut forgotten);
         }
         match before {
@@ -182,13 +182,14 @@ impl RuleSet {
             _ => {
                 let known = &mut *known.borrow_mut();
                 findings.remove_excused(first, |finding| {
-                    is_ours(finding) && known.excuses(&BorrowedFinding::of(finding, None), admission.object)
+                    is_ours(finding) && known.excuses(&BorrowedFinding::of(finding), admission.object)
                 });
             }
         }
     }
 
-    /// Runs only the selected lints, for an update that cannot be refused.
+    /// Runs only the selected lints on a request. For an update that leaves the spec unchanged and so cannot be
+    /// refused.
     pub fn run_lints(
         &self,
         admission: &DecodedAttributes<'_>,
@@ -205,7 +206,7 @@ impl RuleSet {
         &self,
         context: &Context<'_>,
         admission: &DecodedAttributes<'_>,
-        which: impl Fn(&Group) -> bool,
+        which: impl Fn(&CheckGroup) -> bool,
         ratchet: Option<Ratchet<'_>>,
         findings: &mut Findings,
     ) {
@@ -214,8 +215,8 @@ impl RuleSet {
             context,
             version: admission.object.version,
             operation: admission.operation,
-            hand_written: true,
-            declarative: context.profile.declarative,
+            is_hand_written: true,
+            is_declarative: context.profile.declarative,
             now: admission.now.time,
             on_key: false,
             rules: self,
@@ -234,14 +235,14 @@ impl RuleSet {
         });
     }
 
-    /// Returns the groups with that index of a [`Check`].
-    fn groups_for(&self, kind: usize) -> impl Iterator<Item = &Group> {
+    /// Returns the groups at an index, see [`Check::index`].
+    fn groups_for(&self, kind: usize) -> impl Iterator<Item = &CheckGroup> {
         self.groups.get(kind).into_iter().flatten()
     }
 }
 
 /// Calls the check function of a group if it is for this kind of site.
-fn call_check(group: &Group, cx: &mut Cx<'_, '_>, site: Site<'_, '_>) {
+fn call_check(group: &CheckGroup, cx: &mut Cx<'_, '_>, site: Site<'_, '_>) {
     match (group.check, site) {
         (Check::Taints(check), Site::Taints { at, taints }) => check(cx, at, taints),
         (Check::Taint(check), Site::Taint { at, taint }) => check(cx, at, taint),
@@ -265,7 +266,7 @@ pub fn find(id: &str) -> Option<RuleId> {
 }
 
 /// Returns the error for a word of `--rules` that is neither an origin nor a rule.
-fn unknown_word(word: &str) -> String {
+fn unknown_word_error(word: &str) -> String {
     let origins: Vec<&str> = Origin::ALL.iter().map(|origin| origin.name()).collect();
     format!(
         "`{word}` is neither an origin ({}) nor a rule; `tollgate explain` lists the rules",

@@ -4,7 +4,6 @@
 //! requires one new match arm here and no change in any rule.
 
 use crate::admission::DecodedAttributes;
-use tollgate_api::profile::Version;
 use tollgate_api::view::{
     Body, ClaimSpec, Device, DeviceBody, DevicePatch, List, Object, Request, RequestBody, SliceSpec,
     SliceTaint, Taint, TaintRuleSpec, TaintSelector, Toleration, View,
@@ -175,13 +174,11 @@ pub fn walk(admission: &DecodedAttributes<'_>, visit: &mut dyn FnMut(Site<'_, '_
         return;
     }
     let spec_at = Path::ROOT.field("spec");
-    let version = admission.object.version;
     match admission.object.body {
         Body::Slice(slice) => walk_slice(slice.spec(), admission, &spec_at, visit),
-        Body::Claim(claim) => walk_claim(claim.spec(), &spec_at, version, visit),
-        Body::Template(template) => {
-            walk_claim(template.spec().spec(), &spec_at.field("spec"), version, visit);
-        }
+        Body::Claim(_) | Body::Template(_) => visit_requests(admission.object, &mut |at, request| {
+            walk_tolerations(request.tolerations(), at, visit);
+        }),
         Body::Rule(rule) => walk_rule(rule.spec(), admission, &spec_at, visit),
         Body::Patch(patch) => walk_patch(patch.spec().devices(), admission, &spec_at.field("devices"), visit),
         _ => {}
@@ -267,52 +264,43 @@ fn walk_slice(
     }
 }
 
-/// Visits the tolerations of a claim's requests.
-fn walk_claim(spec: ClaimSpec<'_>, at: &Path<'_>, version: Version, visit: &mut dyn FnMut(Site<'_, '_>)) {
-    walk_requests(spec, at, version, &mut |at, body| walk_tolerations(body.tolerations(), at, visit));
-}
-
-/// Calls `visit` for every exact request and every sub-request of a claim or template, with or without tolerations.
-pub fn visit_requests<'d>(object: Object<'d>, visit: &mut dyn FnMut(&Path<'_>, RequestBody<'d>)) {
+/// Calls `visit` with the spec of a claim, or with the one that a template gives its claims, and with its path; not for
+/// other objects.
+pub fn visit_claim_spec<'d>(object: Object<'d>, visit: impl FnOnce(&Path<'_>, ClaimSpec<'d>)) {
     let spec_at = Path::ROOT.field("spec");
     match object.body {
-        Body::Claim(claim) => walk_requests(claim.spec(), &spec_at, object.version, visit),
-        Body::Template(template) => {
-            walk_requests(template.spec().spec(), &spec_at.field("spec"), object.version, visit);
-        }
+        Body::Claim(claim) => visit(&spec_at, claim.spec()),
+        Body::Template(template) => visit(&spec_at.field("spec"), template.spec().spec()),
         _ => {}
     }
 }
 
-/// The tolerations of a request.
+/// Calls `visit` for every exact request and every sub-request of a claim or template, with or without tolerations.
+pub fn visit_requests<'d>(object: Object<'d>, visit: &mut dyn FnMut(&Path<'_>, RequestBody<'d>)) {
+    visit_claim_spec(object, |at, spec| {
+        let devices_at = at.field("devices");
+        let requests_at = devices_at.field("requests");
+        for (index, request) in spec.devices().requests().iter().enumerate() {
+            let request_at = requests_at.index(index);
+            if let Some(exactly) = request.exactly(object.version) {
+                visit(&Request::exactly_at(&request_at, object.version), exactly);
+            }
+            let first_at = request_at.field("firstAvailable");
+            for (index, sub) in request.first_available().iter().enumerate() {
+                visit(&first_at.index(index), sub.body());
+            }
+        }
+    });
+}
+
+/// Returns the tolerations of a request. Rules and policies read them only through this module.
 pub fn tolerations_of(request: RequestBody<'_>) -> List<'_, Toleration<'_>> {
     request.tolerations()
 }
 
-/// The taints of a device.
+/// Returns the taints of a device. Rules and policies read them only through this module.
 pub fn taints_of(device: DeviceBody<'_>) -> List<'_, Taint<'_>> {
     device.taints()
-}
-
-/// Calls `visit` for every exact request and every sub-request of a claim's spec.
-fn walk_requests<'d>(
-    spec: ClaimSpec<'d>,
-    at: &Path<'_>,
-    version: Version,
-    visit: &mut dyn FnMut(&Path<'_>, RequestBody<'d>),
-) {
-    let devices_at = at.field("devices");
-    let requests_at = devices_at.field("requests");
-    for (index, request) in spec.devices().requests().iter().enumerate() {
-        let request_at = requests_at.index(index);
-        if let Some(exactly) = request.exactly(version) {
-            visit(&Request::exactly_at(&request_at, version), exactly);
-        }
-        let first_at = request_at.field("firstAvailable");
-        for (index, sub) in request.first_available().iter().enumerate() {
-            visit(&first_at.index(index), sub.body());
-        }
-    }
 }
 
 /// Visits a list of tolerations, unless it is empty, and then each toleration.

@@ -70,7 +70,7 @@ impl Outcome {
     /// `Denied` if the decision denies, `Patched` if it has edits, else `Allowed`.
     pub(super) fn of(decision: &Decision) -> Outcome {
         match decision {
-            decision if !decision.allowed() => Outcome::Denied,
+            decision if !decision.verdict.allowed() => Outcome::Denied,
             decision if !decision.edits.is_empty() => Outcome::Patched,
             _ => Outcome::Allowed,
         }

@@ -26,7 +26,7 @@ pub(super) fn widens_matches(before: &str, after: &str, applied: &[&CheckedFindi
             let old = old.next();
             let was = old.as_ref().and_then(|old| decode_leniently(old.value()));
             let Some(now) = decode_leniently(new.value()) else { return false };
-            widening::widened(was, now).iter().any(|widened| {
+            widening::find_widened(was, now).iter().any(|widened| {
                 let at = new.within(widened.at.clone());
                 !applied().any(|finding| may_widen(finding, widened, &at))
             })

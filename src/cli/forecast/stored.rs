@@ -7,7 +7,7 @@
 use tollgate_api::profile::Profile;
 use tollgate_document::doc::{New, Value, ValueKind};
 use tollgate_document::source::list;
-use tollgate_engine::engine::{Attributes, as_stored};
+use tollgate_engine::engine::{Attributes, stored_json};
 use tollgate_forecast::{ObjectKind, State};
 
 /// Taints of failed nodes, for which admission adds a toleration of five minutes to pods that have none.
@@ -58,7 +58,7 @@ impl StoredName {
         old: Option<Value<'_>>,
         profile: &Profile,
     ) -> String {
-        let decoded = if is_dra(kind) { as_stored(request, profile) } else { None };
+        let decoded = if is_dra(kind) { stored_json(request, profile) } else { None };
         let decoded = decoded.unwrap_or_else(|| request.object.to_json());
         let Ok(parsed) = tollgate_document::doc::parse(&decoded) else { return decoded };
         let object = parsed.root();

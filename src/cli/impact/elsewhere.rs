@@ -87,7 +87,7 @@ impl ImpactReporter<'_> {
 
     /// Reports an error if more of the evicted pods stay Pending than `--max pending` allows, or if that cannot
     /// be checked. `who` names the change.
-    pub(super) fn report_pending_excess(&mut self, who: &str, elsewhere: Option<&EvictedPodsForecast>) {
+    pub(super) fn report_pending_over_limit(&mut self, who: &str, elsewhere: Option<&EvictedPodsForecast>) {
         let Some(limits) = self.arguments.max.as_ref().filter(|limits| limits.get("pending").is_some())
         else {
             return;

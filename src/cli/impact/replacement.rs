@@ -11,7 +11,7 @@ use crate::report::record::{list, record};
 use tollgate_api::view::{FoundationDbCluster, View as _};
 use tollgate_document::doc::Value;
 use tollgate_engine::impact::other_apis::replacement::{
-    Forecast, ReplacementInput, forecast_replacements, is_same_object,
+    ReplacementForecast, ReplacementInput, forecast_replacements, is_same_object,
 };
 use tollgate_formats::count::counted;
 use tollgate_formats::gotime::{self, Timestamp};
@@ -85,7 +85,7 @@ pub(super) fn report_replacements(
 }
 
 /// Returns the process groups of a FoundationDBCluster that are replaced, as text.
-fn replacements_text(name: &str, now: &str, forecast: &Forecast<'_>) -> String {
+fn replacements_text(name: &str, now: &str, forecast: &ReplacementForecast<'_>) -> String {
     let (name, groups) = (sanitize::line(name), counted(forecast.groups.len(), "process group"));
     let mut out = format!("FoundationDBCluster {name} (at {now})\n{groups} on tainted nodes\n");
     let time = |time: Option<Timestamp>| time.map_or("never".to_owned(), gotime::rfc3339);

@@ -58,7 +58,7 @@ impl Vocabulary<'_> {
             .enumerate()
             .rev()
             .find_map(|(depth, container)| type_of_object(container).map(|shape| (depth, shape)));
-        let by_name = match (policy::is_test(file), is_config(file)) {
+        let by_name = match (policy::is_test_file(file), is_config(file)) {
             (true, _) => Some(&TEST_FILE),
             (_, true) => Some(&CONFIG_SCHEMA),
             _ => None,

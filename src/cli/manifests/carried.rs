@@ -43,7 +43,7 @@ impl CarriedFiles {
             Ok(text)
         };
         policies::compile(&files, &keep, &[])?;
-        files.retain(|file| !policy::is_test(&file.name));
+        files.retain(|file| !policy::is_test_file(&file.name));
         let schemas = schemas.into_inner().into_iter();
         let schemas: Vec<_> = schemas.map(|(name, text)| PolicyFile { name, text }).collect();
         let carried = CarriedFiles::place("--policy", "policies", &files, &schemas)?;
@@ -110,7 +110,7 @@ impl CarriedFiles {
         let all = self.files.iter().map(|(path, text)| PolicyFile { name: at(path), text: text.clone() });
         let (found, referenced): (Vec<_>, Vec<_>) = all.partition(|file| is_found(&file.name));
         let read = |path: &str| {
-            let wanted = policy::normalized(path);
+            let wanted = policy::normalized_path(path);
             let file = referenced.iter().find(|file| file.name == wanted);
             file.map(|file| file.text.clone()).ok_or_else(|| {
                 "a server in the cluster does not have this file; use a path that is relative to the policy".to_owned()

@@ -27,7 +27,7 @@ use tollgate_engine::engine::{
 };
 use tollgate_engine::policy::{ListedEntry, ListedTolerations, PolicyLocation, PolicyResource, PolicySet};
 use tollgate_engine::rules::{Level, RuleSet};
-use tollgate_engine::tolerance::coverage::{Effects, uncovered};
+use tollgate_engine::tolerance::coverage::{Effects, uncovered_effects};
 use tollgate_formats::gotime;
 
 /// Show what claims in a namespace may tolerate, or whether they may tolerate a taint
@@ -170,7 +170,7 @@ impl Check {
         let Ok(time) = gotime::parse(&now) else {
             return Err(Failure::Usage(format!("{now:?} is not a time")));
         };
-        let listed = policies.tolerations(&self.namespace, labels, user, time).map_err(|policy| {
+        let listed = policies.listed_tolerations(&self.namespace, labels, user, time).map_err(|policy| {
             let namespace = &self.namespace;
             Failure::Input(format!(
                 "{policy} selects namespaces by label, but the labels of namespace {namespace} are not known; set \
@@ -282,7 +282,7 @@ impl Check {
         let every = tolerated.effects.without(Effects::NONE);
         let allows = |entry: &&ListedEntry| {
             let entry = entry.entry.as_ref();
-            entry.is_some_and(|entry| uncovered(&tolerated, [entry]) != every)
+            entry.is_some_and(|entry| uncovered_effects(&tolerated, [entry]) != every)
         };
         let is_allowed = findings.allowed();
         let restricted = listed.iter().filter(|listed| is_allowed && !listed.restricted_by.is_empty());

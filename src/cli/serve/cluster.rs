@@ -73,7 +73,7 @@ impl OpenedCluster {
     /// Returns the engine with access to the watched state, if there is one.
     pub(super) fn configure_engine(&self, engine: Engine) -> Engine {
         match self.state.clone() {
-            Some(state) => engine.with_cluster(engine::Cluster::watched(move || state.current())),
+            Some(state) => engine.with_cluster(engine::ClusterSource::from_fn(move || state.current())),
             None => engine,
         }
     }
@@ -208,7 +208,7 @@ impl NamespaceSource for WatchedNamespaces {
 
     fn labels(&self, namespace: &str) -> NamespaceLabels {
         match self.0.labels(namespace) {
-            LabelLookup::Known(labels) => NamespaceLabels::Known(OwnedLabels::new(labels)),
+            LabelLookup::Known(labels) => NamespaceLabels::Known(OwnedLabels(labels)),
             LabelLookup::NotCached => NamespaceLabels::NotCached,
             LabelLookup::NotSynced => NamespaceLabels::Unavailable,
         }
@@ -220,7 +220,7 @@ impl NamespaceSource for WatchedNamespaces {
 
     fn fetch(&self, namespace: &str) -> LabelsFuture {
         let answer = self.0.fetch(namespace);
-        Box::pin(async move { answer.await.map(OwnedLabels::new) })
+        Box::pin(async move { answer.await.map(OwnedLabels) })
     }
 }
 

@@ -150,7 +150,7 @@ impl ServingLoader {
             tracing::warn!(%warning, "a policy contains a probable mistake");
         }
         let is_replaced = |state: &&ResourceState| state.acceptance == Acceptance::ReplacedByFile;
-        let resource_count = resources.len() - set.resources().iter().filter(is_replaced).count();
+        let resource_count = resources.len() - set.resource_states().iter().filter(is_replaced).count();
         if faults.is_empty() && set.len() == resource_count && !self.policies.is_empty() {
             let paths: Vec<String> = self.policies.iter().map(|path| path.display().to_string()).collect();
             faults.push(format!("{}: contains no policies", paths.join(", ")));

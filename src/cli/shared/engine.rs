@@ -132,7 +132,7 @@ impl EngineArgs {
     pub(in super::super) fn serving_engine(&self) -> Result<Engine, Failure> {
         Ok(self
             .engine_without_policies(DefaultRules::Webhook, self.release.profiles_at_start()?)?
-            .behind_server())
+            .for_server_requests())
     }
 
     /// Builds the engine for these flags and profiles, without policies.

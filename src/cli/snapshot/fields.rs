@@ -86,9 +86,10 @@ const DEVICE_CONFIG: KeptParts = Items(&AllBut(&[("opaque", AllBut(&[("parameter
 const CLAIM_SPEC: KeptParts = AllBut(&[("devices", AllBut(&[("config", DEVICE_CONFIG)]))]);
 const CLASSIC_SPEC: KeptParts = AllBut(&[("parameters", Parameters)]);
 
-/// Parts of objects without parameters and status, such as slices.
+/// Kinds without parameters and status, such as slices.
 const DEVICE_OBJECT: KeptParts = Fields(&[("metadata", METADATA), ("spec", All)]);
-/// Parts of a DeviceTaintRule. The message of its condition contains the counts of the eviction controller.
+/// DeviceTaintRules. Of the status only conditions are kept, without their messages, in which the eviction controller
+/// counts devices and pods.
 const RULE: KeptParts = Fields(&[
     ("metadata", METADATA),
     ("spec", All),

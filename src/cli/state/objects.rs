@@ -19,7 +19,7 @@ use tollgate_document::doc::{Doc, NameSet, Value, ValueKind};
 use tollgate_document::field::{FieldPath, Path};
 use tollgate_document::source::list::{self, ListedObject};
 use tollgate_document::source::{Document, Lines, documents};
-use tollgate_engine::impact::{UnreadableObject, unreadable};
+use tollgate_engine::impact::{UnreadableObject, unreadable_object};
 use tollgate_forecast::{ObjectKind, State};
 
 /// Owns the objects of a cluster, from which [`StateObjects::state`] borrows.
@@ -175,7 +175,7 @@ fn check_decodes_as(
         ("resource.k8s.io", _) if matches!(version, "v1alpha1" | "v1alpha2") => return Ok(None),
         ("resource.k8s.io", None) => {
             let detail = format!("{api_version} is not supported");
-            return Err(unreadable(kind, object, Path::ROOT.field("apiVersion").owned(), &detail));
+            return Err(unreadable_object(kind, object, Path::ROOT.field("apiVersion").owned(), &detail));
         }
         ("resource.k8s.io", Some(version)) => version,
         _ => Version::V1,
@@ -184,7 +184,7 @@ fn check_decodes_as(
         let root = fields::root(kind, version);
         let schema = Schema { root, version, fields: profile::DEFAULT.fields, unread: &UNREAD_FIELDS };
         if let Some(error) = conform(object, schema).errors.into_iter().next() {
-            return Err(unreadable(kind.name(), object, error.at, &error.detail));
+            return Err(unreadable_object(kind.name(), object, error.at, &error.detail));
         }
     }
     check_name_and_namespace(known, object)?;
@@ -196,7 +196,7 @@ fn check_name_and_namespace(kind: ObjectKind, object: Value<'_>) -> Result<(), U
     let metadata = object.get("metadata");
     let at = Path::ROOT.field("metadata");
     if !matches!(metadata.kind(), ValueKind::Object | ValueKind::Null) {
-        return Err(unreadable(kind.name(), object, at.owned(), "is not an object"));
+        return Err(unreadable_object(kind.name(), object, at.owned(), "is not an object"));
     }
     let needed = ["name", "namespace"].into_iter().take(if kind.is_namespaced() { 2 } else { 1 });
     for field in needed {
@@ -205,7 +205,7 @@ fn check_name_and_namespace(kind: ObjectKind, object: Value<'_>) -> Result<(), U
             ValueKind::String | ValueKind::Null => "is missing; every object in a cluster has this field",
             _ => "is not a string",
         };
-        return Err(unreadable(kind.name(), object, at.field(field).owned(), detail));
+        return Err(unreadable_object(kind.name(), object, at.field(field).owned(), detail));
     }
     Ok(())
 }

@@ -7,7 +7,7 @@ use tollgate_api::review::{GroupVersionKind, Operation, Request};
 use tollgate_document::doc::{self, Value};
 use tollgate_document::source::{Lines, documents};
 use tollgate_engine::engine::{
-    Decision, Endpoint, Engine, NamespaceLookup, Namespaces, Verdict, decide, json_patch,
+    Decision, Endpoint, Engine, NamespaceLookup, Namespaces, Review, Verdict, json_patch,
 };
 use tollgate_engine::impact::Snapshot;
 use tollgate_engine::policy::{self, PolicySet, TEST_FILE, glob_matches};
@@ -123,7 +123,7 @@ fn why_failed(
     } else {
         request_of_object(test)
     };
-    let decision = decide(engine, &request, Endpoint::Validate, now, namespaces);
+    let decision = Review::from_request(engine, request).decide(engine, Endpoint::Validate, now, namespaces);
     let mut wrong = Vec::new();
     let (expected, found) = (test.get("expect").str(), decision_word(&decision));
     if expected != found {
@@ -151,7 +151,8 @@ fn why_failed(
     }
     let expected_patch = test.get("patch");
     if expected_patch.exists() {
-        let edits = decide(engine, &request, Endpoint::Mutate, now, namespaces).edits;
+        let edits =
+            Review::from_request(engine, request).decide(engine, Endpoint::Mutate, now, namespaces).edits;
         let found = json_patch(&edits);
         let is_same = doc::parse(&found).is_ok_and(|found| json_equal(expected_patch, found.root()));
         if !is_same {

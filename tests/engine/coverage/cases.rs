@@ -6,7 +6,7 @@
 use tollgate_api::view::{Taint, Toleration, View as _};
 use tollgate_document::doc;
 use tollgate_engine::tolerance::coverage::{
-    Effects, KeyPattern, PolicyEntry, ToleratedTaints, nearest, uncovered,
+    Effects, KeyPattern, PolicyEntry, ToleratedTaints, nearest_entry, uncovered_effects,
 };
 use tollgate_engine::tolerance::tolerates;
 
@@ -137,7 +137,7 @@ pub(crate) fn compare_coverage(dice: &mut Dice<'_>, tally: &mut Tally) {
         let is_covered = taints.iter().all(|(key, value, effect, duration)| {
             effect == "None" || entries.iter().any(|entry| has(entry, key, value, effect, *duration))
         });
-        let missing = uncovered(&tolerated, &entries);
+        let missing = uncovered_effects(&tolerated, &entries);
         assert_eq!(missing.is_empty(), is_covered, "{text} in {entries:?}");
         for entry in &entries {
             let is_hit = taints.iter().any(|(key, value, effect, _)| has(entry, key, value, effect, None));
@@ -145,7 +145,7 @@ pub(crate) fn compare_coverage(dice: &mut Dice<'_>, tally: &mut Tally) {
             tally.hit += u32::from(is_hit);
         }
         if !missing.is_empty() && !entries.is_empty() {
-            let (_, shortfall) = nearest(&tolerated, missing, &entries).unwrap();
+            let (_, shortfall) = nearest_entry(&tolerated, missing, &entries).unwrap();
             let shortfalls = shortfall.keys
                 || shortfall.values
                 || !shortfall.effects.is_empty()

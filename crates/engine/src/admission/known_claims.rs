@@ -22,18 +22,19 @@ pub struct KnownClaim {
     pub line: usize,
 }
 
-/// All known claims, and the file that is checked.
+/// The claims and claim templates of all files that are checked in one run, and the file that contains the checked
+/// object. They tell whether a pod names a claim that exists only in another namespace.
 #[derive(Clone, Copy, Debug)]
-pub struct ClaimsAround<'c> {
-    /// All claims that are checked together.
+pub struct ClaimsOfRun<'c> {
+    /// All claims and claim templates of the run.
     pub known: &'c KnownClaims,
-    /// The name of the file that is checked.
+    /// The file with the checked object. Of several claims, the one in the nearest folder is named.
     pub file: &'c str,
 }
 
 impl KnownClaims {
-    /// Adds an object if it is a claim or a claim template; does nothing otherwise. `is_moved` if it is applied to
-    /// another namespace than it states.
+    /// Adds an object if it is a claim or a claim template; does nothing otherwise. `is_moved` is true if it is applied
+    /// to another namespace than it states, so that its namespace counts as unknown.
     pub fn add(&mut self, object: Value<'_>, file: &str, line: usize, is_moved: bool) {
         let metadata = object.get("metadata");
         let (kind, name) = (object.get("kind").str(), metadata.get("name").str());
@@ -55,9 +56,9 @@ impl KnownClaims {
     }
 }
 
-impl<'c> ClaimsAround<'c> {
-    /// Returns the claim of that name in another namespace whose file is nearest; `None` if there is none, or if one of
-    /// that name is or may be in this namespace.
+impl<'c> ClaimsOfRun<'c> {
+    /// Returns the claim or template of that kind and name that is in another namespace; of several, the one whose file
+    /// is in the nearest folder. `None` if there is none, or if one of that name is or may be in `namespace`.
     pub fn nearest_elsewhere(self, kind: ApiKind, name: &str, namespace: &str) -> Option<&'c KnownClaim> {
         let claims = self.known.0.get(&(kind.name().into(), name.into()))?;
         let is_here = |claim: &KnownClaim| claim.namespace.is_empty() || *claim.namespace == *namespace;
@@ -76,7 +77,7 @@ impl<'c> ClaimsAround<'c> {
 
 #[cfg(test)]
 mod tests {
-    use super::{ClaimsAround, KnownClaims};
+    use super::{ClaimsOfRun, KnownClaims};
     use tollgate_api::profile::ApiKind;
     use tollgate_document::doc;
 
@@ -94,7 +95,7 @@ mod tests {
             );
             known.add(doc::parse(&text).expect("JSON").root(), file, 1, is_moved);
         }
-        let around = ClaimsAround { known: &known, file: "apps/b/pod.yaml" };
+        let around = ClaimsOfRun { known: &known, file: "apps/b/pod.yaml" };
         let found = |kind, name, namespace| {
             around.nearest_elsewhere(kind, name, namespace).map(|claim| &*claim.namespace)
         };

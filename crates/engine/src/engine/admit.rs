@@ -9,7 +9,7 @@
 
 use std::borrow::Cow;
 
-use super::{Attributes, Engine, Mutation, NamespaceLookup, Source, Verdict, identify, respond};
+use super::{Attributes, Engine, Mutation, NamespaceLookup, ObjectSource, Verdict, identify, respond};
 use crate::defaults::Edit;
 use tollgate_api::review::{BadReview, Request};
 use tollgate_document::doc::{self, Doc, Value};
@@ -24,8 +24,8 @@ pub enum Endpoint {
     Mutate,
 }
 
-/// The decision about one admission request.
-#[derive(Clone, Debug)]
+/// The decision about one admission request. The default admits it unchanged and unchecked.
+#[derive(Clone, Debug, Default)]
 pub struct Decision {
     /// The verdict with its findings.
     pub verdict: Verdict,
@@ -38,24 +38,6 @@ pub struct Decision {
     pub unknown_version: bool,
     /// Age in seconds of the namespace labels that the decision depends on, if they may have changed since.
     pub age: Option<u64>,
-}
-
-impl Decision {
-    /// Returns a decision that admits the request unchanged and unchecked.
-    fn admitted() -> Decision {
-        Decision {
-            verdict: Verdict::Skipped,
-            edits: Vec::new(),
-            put_back: 0,
-            unknown_version: false,
-            age: None,
-        }
-    }
-
-    /// True if the request is admitted.
-    pub fn allowed(&self) -> bool {
-        self.verdict.allowed()
-    }
 }
 
 /// Minimum average number of bytes per key or value in a review. Reviews with more than
@@ -105,7 +87,7 @@ pub fn parse_review(text: &str) -> Result<Doc<'_>, BadReview> {
 pub struct Review<'r> {
     /// The admission request.
     pub request: Request<'r>,
-    subject: RequestClass<'r>,
+    class: RequestClass<'r>,
 }
 
 /// Classification of a request, which determines whether its object is checked.
@@ -127,20 +109,22 @@ impl<'r> Review<'r> {
         Ok(Review::from_request(engine, Request::read(root)?))
     }
 
-    fn from_request(engine: &Engine, request: Request<'r>) -> Review<'r> {
-        Review { request, subject: RequestClass::classify(engine, &request) }
+    /// Classifies a request that was already read.
+    pub fn from_request(engine: &Engine, request: Request<'r>) -> Review<'r> {
+        Review { request, class: RequestClass::classify(engine, &request) }
     }
 
     /// Returns the namespace whose labels the caller must look up; `None` if the object is not checked or is in no
     /// namespace.
     pub fn namespace(&self) -> Option<&'r str> {
-        match self.subject {
+        match self.class {
             RequestClass::Checked { namespace } => Some(namespace).filter(|namespace| !namespace.is_empty()),
             RequestClass::NewerVersion | RequestClass::Other | RequestClass::Mismatch(_) => None,
         }
     }
 
-    /// Decides about the request, for the given webhook.
+    /// Decides about the request, for the validating or the mutating webhook. Requests that are not checked are
+    /// admitted.
     pub fn decide(
         &self,
         engine: &Engine,
@@ -149,16 +133,16 @@ impl<'r> Review<'r> {
         namespaces: &dyn NamespaceLookup,
     ) -> Decision {
         let request = &self.request;
-        let namespace = match &self.subject {
+        let namespace = match &self.class {
             RequestClass::Checked { namespace } => *namespace,
-            RequestClass::NewerVersion => return Decision { unknown_version: true, ..Decision::admitted() },
+            RequestClass::NewerVersion => return Decision { unknown_version: true, ..Decision::default() },
             RequestClass::Mismatch(finding) if endpoint == Endpoint::Validate => {
                 return Decision {
                     verdict: engine.verdict_of(std::slice::from_ref(finding)),
-                    ..Decision::admitted()
+                    ..Decision::default()
                 };
             }
-            RequestClass::Mismatch(_) | RequestClass::Other => return Decision::admitted(),
+            RequestClass::Mismatch(_) | RequestClass::Other => return Decision::default(),
         };
         let admission = Attributes {
             operation: request.operation,
@@ -171,11 +155,12 @@ impl<'r> Review<'r> {
         };
         let labels = namespaces.labels(namespace);
         let uses_labels = || !namespace.is_empty() && engine.policies.needs_labels();
-        let decided = Decision { age: namespaces.age().filter(|_| uses_labels()), ..Decision::admitted() };
+        let decided = Decision { age: namespaces.age().filter(|_| uses_labels()), ..Decision::default() };
         match endpoint {
-            Endpoint::Validate => {
-                Decision { verdict: engine.validate_from(&admission, labels, Source::Review), ..decided }
-            }
+            Endpoint::Validate => Decision {
+                verdict: engine.validate_from(&admission, labels, ObjectSource::Review),
+                ..decided
+            },
             Endpoint::Mutate => {
                 let Mutation { edits, put_back } = engine.mutate(&admission, labels);
                 Decision { edits, put_back, ..decided }
@@ -206,15 +191,4 @@ impl<'r> RequestClass<'r> {
         };
         RequestClass::Checked { namespace }
     }
-}
-
-/// Decides about a request that was already read, for the given webhook.
-pub fn decide(
-    engine: &Engine,
-    request: &Request<'_>,
-    endpoint: Endpoint,
-    now: &str,
-    namespaces: &dyn NamespaceLookup,
-) -> Decision {
-    Review::from_request(engine, *request).decide(engine, endpoint, now, namespaces)
 }

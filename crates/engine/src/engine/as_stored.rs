@@ -8,9 +8,10 @@ use tollgate_api::gated::dropped_fields;
 use tollgate_api::profile::Profile;
 use tollgate_document::doc::{Change, apply};
 
-/// Returns the object as JSON as the API server of the profile stores it after a create or update request.
-/// Returns `None` if Tollgate does not check the kind or the object cannot be decoded.
-pub fn as_stored(admission: &Attributes<'_>, profile: &Profile) -> Option<String> {
+/// Returns the object as the API server of the profile stores it after a create or update request, as JSON: with
+/// defaults, and without the fields of disabled feature gates. `None` if Tollgate does not check the kind or the object
+/// cannot be decoded.
+pub fn stored_json(admission: &Attributes<'_>, profile: &Profile) -> Option<String> {
     let identity = identify(admission.object);
     let (kind, version) = identify::served_kind(&identity, profile, admission).ok()?;
     let now = admission.now.text;
@@ -20,7 +21,7 @@ pub fn as_stored(admission: &Attributes<'_>, profile: &Profile) -> Option<String
         return None;
     }
     let old = old.filter(|old| !old.has_errors());
-    prepare::with_stored(old.as_ref(), version, profile, now, |old| {
+    prepare::with_stored_object(old.as_ref(), version, profile, now, |old| {
         let doc = new.defaulted(old, profile, now);
         let object = new.object(&doc);
         if profile.gates.are_assumed {

@@ -3,8 +3,6 @@
 //! The cache is bounded in bytes and shared by all threads. Only accepted expressions are kept, so it stores no
 //! messages. It implements [`Checker`] like the compiler itself, so rules do not know about it.
 
-use std::hash::{Hash, Hasher};
-
 use foldhash::fast::RandomState;
 use quick_cache::sync::{Cache, DefaultLifecycle};
 use quick_cache::{Equivalent, Weighter};
@@ -18,41 +16,34 @@ const ESTIMATED_ENTRIES: usize = 512;
 /// Bytes that an entry takes besides its text.
 const ENTRY_OVERHEAD_BYTES: usize = 128;
 
-/// A cache key with everything that the result of a check depends on.
+/// The key of a cached expression: its text and everything else that the result of a check depends on.
 #[derive(PartialEq, Eq, Hash, Debug)]
-struct StoredKey {
+struct CacheKey {
     target: Target,
     env: CelEnv,
     text: Box<str>,
 }
 
-/// A borrowed [`StoredKey`]: expression, purpose and environment, for lookups without allocation.
-struct Key<'a> {
+/// A [`CacheKey`] that borrows its text, so that a lookup allocates nothing.
+#[derive(Hash)]
+struct BorrowedCacheKey<'a> {
     target: Target,
     env: CelEnv,
     text: &'a str,
 }
 
-impl Hash for Key<'_> {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.target.hash(state);
-        self.env.hash(state);
-        self.text.hash(state);
-    }
-}
-
-impl Equivalent<StoredKey> for Key<'_> {
-    fn equivalent(&self, stored: &StoredKey) -> bool {
+impl Equivalent<CacheKey> for BorrowedCacheKey<'_> {
+    fn equivalent(&self, stored: &CacheKey) -> bool {
         self.target == stored.target && self.env == stored.env && *self.text == *stored.text
     }
 }
 
-/// Weighs cache entries by their size in bytes.
+/// Tells the cache how many bytes an entry takes, because the cache is limited in bytes.
 #[derive(Clone, Debug)]
-struct ByBytes;
+struct WeightInBytes;
 
-impl Weighter<StoredKey, u64> for ByBytes {
-    fn weight(&self, key: &StoredKey, _: &u64) -> u64 {
+impl Weighter<CacheKey, u64> for WeightInBytes {
+    fn weight(&self, key: &CacheKey, _: &u64) -> u64 {
         (key.text.len() + ENTRY_OVERHEAD_BYTES) as u64
     }
 }
@@ -60,13 +51,13 @@ impl Weighter<StoredKey, u64> for ByBytes {
 /// Cache of CEL expressions that were accepted before, with their costs.
 #[derive(Debug)]
 pub(super) struct CheckedExpressions(
-    Cache<StoredKey, u64, ByBytes, RandomState, DefaultLifecycle<StoredKey, u64>>,
+    Cache<CacheKey, u64, WeightInBytes, RandomState, DefaultLifecycle<CacheKey, u64>>,
 );
 
 impl Default for CheckedExpressions {
     fn default() -> CheckedExpressions {
         let (hasher, lifecycle) = (RandomState::default(), DefaultLifecycle::default());
-        CheckedExpressions(Cache::with(ESTIMATED_ENTRIES, MAX_BYTES, ByBytes, hasher, lifecycle))
+        CheckedExpressions(Cache::with(ESTIMATED_ENTRIES, MAX_BYTES, WeightInBytes, hasher, lifecycle))
     }
 }
 
@@ -74,12 +65,12 @@ impl Checker for CheckedExpressions {
     /// Returns the cached cost of an accepted expression, or compiles the expression and caches its cost if it is
     /// accepted.
     fn check(&self, expression: &str, target: Target, env: &CelEnv, max_detail: usize) -> Outcome {
-        if let Some(cost) = self.0.get(&Key { target, env: *env, text: expression }) {
+        if let Some(cost) = self.0.get(&BorrowedCacheKey { target, env: *env, text: expression }) {
             return Outcome::Accepted { cost };
         }
         let outcome = Compiler.check(expression, target, env, max_detail);
         if let Outcome::Accepted { cost } = outcome {
-            self.0.insert(StoredKey { target, env: *env, text: expression.into() }, cost);
+            self.0.insert(CacheKey { target, env: *env, text: expression.into() }, cost);
         }
         outcome
     }

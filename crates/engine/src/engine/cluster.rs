@@ -4,34 +4,33 @@ use std::sync::Arc;
 
 use crate::admission::{Context, DecodedAttributes};
 pub(super) use crate::impact::ClusterState;
-use crate::impact::{ImpactQuery, ProposedChange, Snapshot, count};
+use crate::impact::{ImpactQuery, ProposedChange, Snapshot, impact_counts};
 use crate::rules::table::TAINT_RULE_IMPACT;
 use tollgate_api::view::Body;
 use tollgate_document::field::Path;
 use tollgate_document::finding::{BadValue, ErrorType, Finding};
 
-/// A function that returns the current state of the cluster. It is called once per request, so that a request sees one
-/// state.
+/// Where the engine gets the state of the cluster: a function that returns the current one. It is called once per
+/// request, so that a request sees one state.
 #[derive(Clone)]
-pub struct Cluster(Arc<dyn Fn() -> Option<ClusterState> + Send + Sync>);
+pub struct ClusterSource(Arc<dyn Fn() -> Option<ClusterState> + Send + Sync>);
 
-impl std::fmt::Debug for Cluster {
-    /// Writes only the type name `Cluster`, because a function has no readable form.
+impl std::fmt::Debug for ClusterSource {
+    /// Writes only the type name `ClusterSource`, because a function has no readable form.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Cluster")
+        f.write_str("ClusterSource")
     }
 }
 
-impl Cluster {
-    /// Creates a source that calls `source` for every request; `source` returns `None` until the cluster has been read
-    /// once.
-    pub fn watched(source: impl Fn() -> Option<ClusterState> + Send + Sync + 'static) -> Cluster {
-        Cluster(Arc::new(source))
+impl ClusterSource {
+    /// Creates a source that calls `source` for every request; it returns `None` until the cluster has been read once.
+    pub fn from_fn(source: impl Fn() -> Option<ClusterState> + Send + Sync + 'static) -> ClusterSource {
+        ClusterSource(Arc::new(source))
     }
 
-    /// Creates a source that always returns this snapshot, as current.
-    pub fn fixed(snapshot: Arc<Snapshot>) -> Cluster {
-        Cluster::watched(move || {
+    /// Creates a source that returns the same snapshot for every request, such as one read from a dump.
+    pub fn fixed(snapshot: Arc<Snapshot>) -> ClusterSource {
+        ClusterSource::from_fn(move || {
             Some(ClusterState { snapshot: Arc::clone(&snapshot), stale_seconds: None, unreadable_objects: 0 })
         })
     }
@@ -55,6 +54,6 @@ pub(super) fn impact_finding(admission: &DecodedAttributes<'_>, context: &Contex
     let spec = Path::ROOT.field("spec");
     let taint = spec.field("taint");
     let value = BadValue::str(rule.spec().taint().effect());
-    let detail = format!("the rule {}{}", query.summary(count(query)), known.caveat());
+    let detail = format!("the rule {}{}", query.summary(impact_counts(query)), known.caveat());
     Some(Finding::new(TAINT_RULE_IMPACT, taint.field("effect").owned(), ErrorType::Invalid, value, detail))
 }

@@ -12,7 +12,7 @@
 //! nothing.
 
 use super::{Attributes, DecodedObject, Engine, Labels, Operation, identify, prepare};
-use crate::defaults::{DefaultsFor, Edit};
+use crate::defaults::{DefaultsFor, Edit, default_edits};
 use crate::policy;
 use tollgate_api::equal;
 use tollgate_api::profile::Profile;
@@ -33,8 +33,9 @@ pub struct Mutation {
 }
 
 impl Engine {
-    /// Returns the edits that fill in the server's defaults and the tolerations of policies. No edits for an object
-    /// that cannot be decoded or that the first profile does not serve.
+    /// Returns the edits that the mutating webhook makes: the server's defaults, the default tolerations of policies
+    /// and, on an update, stored tolerations that the request lacks. None for an object that cannot be decoded or that
+    /// the first profile does not serve.
     pub fn mutate(&self, admission: &Attributes<'_>, labels: Labels<'_>) -> Mutation {
         if !admission.operation.writes_object() {
             return Mutation::default();
@@ -46,9 +47,10 @@ impl Engine {
         let old = admission.old_object.map(|old| DecodedObject::decode_stored(old, kind, version, profile));
         let old = old.filter(|old| !old.has_errors());
         let is_update = admission.operation == Operation::Update && admission.subresource.is_empty();
-        let (mut edits, put_back) = prepare::with_stored(old.as_ref(), version, profile, now, |old| {
-            let mut edits = new.default_edits(old, profile, now, DefaultsFor::Mutation);
-            let missing = old.filter(|_| is_update).and_then(|old| missing_tolerations(&new, old, &edits));
+        let (mut edits, put_back) = prepare::with_stored_object(old.as_ref(), version, profile, now, |old| {
+            let mut edits = default_edits(new.without_defaults(), old, profile, now, DefaultsFor::Mutation);
+            let missing =
+                old.filter(|_| is_update).and_then(|old| only_missing_tolerations(&new, old, &edits));
             let missing = missing.unwrap_or_default();
             // A list that is written anew has everything that was to be filled in.
             edits.retain(|edit| !missing.iter().any(|list| list.replaces(edit)));
@@ -58,9 +60,12 @@ impl Engine {
         });
         if !self.policies.is_empty() && admission.operation == Operation::Create {
             let decoded = admission.with_objects(new.without_defaults(), None);
-            edits.extend(self.policies.defaults(&decoded, &self.context_without_cluster(profile, labels)));
+            edits.extend(
+                self.policies
+                    .default_toleration_edits(&decoded, &self.context_without_cluster(profile, labels)),
+            );
         }
-        edits.retain(|edit| is_written(edit, admission.subresource) && !changes_nothing(edit, &new));
+        edits.retain(|edit| is_in_written_part(edit, admission.subresource) && !changes_nothing(edit, &new));
         Mutation { edits, put_back }
     }
 
@@ -90,7 +95,7 @@ impl Engine {
 
 /// Returns the stored tolerations that an update lacks; `None` if its spec differs from the stored one in anything
 /// else. `edits` are the server's defaults, which are not counted as differences.
-fn missing_tolerations(
+fn only_missing_tolerations(
     new: &DecodedObject<'_>,
     old: Object<'_>,
     edits: &[Edit],
@@ -105,9 +110,9 @@ fn missing_tolerations(
     equal::same(whole, old, "spec").then_some(missing)
 }
 
-/// True if a request for that subresource writes the part of the object that is edited: `status` writes only the
+/// True if a request for that subresource writes the part of the object that the edit changes: `status` writes only the
 /// status, every other request everything but the status.
-fn is_written(edit: &Edit, subresource: &str) -> bool {
+fn is_in_written_part(edit: &Edit, subresource: &str) -> bool {
     let in_status = matches!(edit.at.user_steps().next(), Some(Name::Field(name)) if &**name == "status");
     in_status == (subresource == "status")
 }

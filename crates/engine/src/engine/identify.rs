@@ -30,8 +30,8 @@ pub enum Identity<'d> {
     Unreadable(&'static str),
     /// `kind` or `apiVersion` is absent or empty; the text names the field.
     Missing(&'static str),
-    /// An object of the group `resource.k8s.io`, or a kind that Tollgate checks under another apiVersion. The
-    /// profile may not serve it.
+    /// An object of the group `resource.k8s.io`, or a kind that Tollgate checks under another apiVersion. The profile
+    /// may or may not serve it.
     Ours {
         /// `apiVersion` as written.
         api_version: &'d str,
@@ -76,8 +76,8 @@ fn identity_of<'d>(api_version: Result<&'d str, ()>, kind: Result<&'d str, ()>) 
         known.group() == group && known.name() != kind && known.name().eq_ignore_ascii_case(kind)
     };
     let ours = ApiKind::is_known_group(group)
-        || ApiKind::ALL.into_iter().any(|known| is_miscased(known) && is_only_version(known, version))
-        || ApiKind::of(group, kind).is_some_and(|kind| is_only_version(kind, version))
+        || ApiKind::ALL.into_iter().any(|known| is_miscased(known) && is_listed_version(known, version))
+        || ApiKind::of(group, kind).is_some_and(|kind| is_listed_version(kind, version))
         || ApiKind::parse(kind).is_some() && !is_foreign_group(group);
     if ours { Identity::Ours { api_version, kind } } else { Identity::Foreign }
 }
@@ -87,9 +87,9 @@ pub(super) fn split_api_version(api_version: &str) -> (&str, &str) {
     api_version.rsplit_once('/').unwrap_or(("", api_version))
 }
 
-/// True if the kind has a fixed list of versions that contains `version`; false for kinds without such a
-/// list.
-fn is_only_version(kind: ApiKind, version: &str) -> bool {
+/// True if the kind exists only in fixed versions and `version` is one of them. False for kinds whose versions depend
+/// on the profile.
+fn is_listed_version(kind: ApiKind, version: &str) -> bool {
     kind.only_version().is_some_and(|only| only.iter().any(|only| only.name() == version))
 }
 
@@ -108,7 +108,7 @@ fn is_foreign_group(group: &str) -> bool {
 
 /// True if the profile serves the object's kind and version in `resource.k8s.io`, but Tollgate does not check
 /// this kind.
-pub(super) fn is_unchecked(identity: &Identity<'_>, profile: &Profile) -> bool {
+pub(super) fn is_unchecked_kind(identity: &Identity<'_>, profile: &Profile) -> bool {
     let Identity::Ours { api_version, kind } = identity else { return false };
     let (group, version) = split_api_version(api_version);
     // A list without items is one that the server has registered, too.
@@ -170,7 +170,7 @@ pub(super) fn kind_support(request: &Request<'_>) -> KindSupport {
         _ => false,
     };
     let is_known = match kind.only_version() {
-        Some(_) => is_only_version(kind, written.version),
+        Some(_) => is_listed_version(kind, written.version),
         None => Version::parse(written.version).is_some_and(|version| version != Version::V1alpha1),
     };
     match (is_judged, is_known) {
@@ -218,14 +218,15 @@ fn kind_mismatch_of(object: Value<'_>, request: &Request<'_>, name: &str) -> Opt
         gofmt::quote(&[requested.group, separator, requested.version].concat())
     );
     is_ours.then(|| {
-        let mut finding = finding(UNSERVED_VERSION, &Path::ROOT.field(field), ErrorType::Invalid, detail);
+        let mut finding =
+            type_finding(UNSERVED_VERSION, &Path::ROOT.field(field), ErrorType::Invalid, detail);
         finding.value = BadValue::str(value);
         Box::new(finding)
     })
 }
 
-/// Returns the namespace of an object by its own metadata: `default` if it names none, and empty for cluster-scoped or
-/// unknown kinds.
+/// Returns the namespace that the object names in its own metadata: `default` if it names none, and empty for
+/// cluster-scoped or unknown kinds. For requests that name no namespace.
 pub(super) fn own_namespace(object: Value<'_>) -> &str {
     let (api_version, kind) = (type_field(object, API_VERSION), type_field(object, KIND));
     let known = ApiKind::of(split_api_version(api_version.unwrap_or_default()).0, kind.unwrap_or_default());
@@ -237,8 +238,8 @@ pub(super) fn own_namespace(object: Value<'_>) -> &str {
     }
 }
 
-/// Returns the last member whose name equals `name` in any case, as Go's decoder reads it; `""` if absent or null,
-/// `Err` if it is not a string.
+/// Returns the value of `apiVersion` or `kind` as Go's decoder reads it: of the members whose names equal `name` in any
+/// case, the last one. `""` if there is none or it is null, `Err` if one is not a string.
 fn type_field(object: Value<'_>, name: Name) -> Result<&str, ()> {
     let mut found = "";
     // A key that was recognised is a name as we write it, and these two have no other spelling among those.
@@ -277,8 +278,8 @@ pub(super) fn served_kind(
 ) -> Result<(ApiKind, Version), Box<Finding>> {
     let object = admission.object;
     let (api_version, kind) = match identity {
-        Identity::Unreadable(_) => return Err(Box::new(unreadable_finding(object))),
-        Identity::Missing(field) => return Err(Box::new(missing_finding(field, object, profile))),
+        Identity::Unreadable(_) => return Err(Box::new(unreadable_type_finding(object))),
+        Identity::Missing(field) => return Err(Box::new(missing_type_finding(field, object, profile))),
         Identity::Ours { api_version, kind } => (*api_version, *kind),
         Identity::Foreign => (
             type_field(object, API_VERSION).unwrap_or_default(),
@@ -304,18 +305,18 @@ pub(super) fn stored_kind(
     profile: &Profile,
     admission: &Attributes<'_>,
 ) -> Result<(ApiKind, Version), Box<Finding>> {
-    match identity {
-        Identity::Ours { api_version, kind } => match parse_kind(api_version, kind) {
-            Some((kind, version)) if !profile.versions(kind).is_empty() => Ok((kind, version)),
-            _ => served_kind(identity, profile, admission),
-        },
-        _ => served_kind(identity, profile, admission),
+    if let Identity::Ours { api_version, kind } = identity
+        && let Some((kind, version)) = parse_kind(api_version, kind)
+        && !profile.versions(kind).is_empty()
+    {
+        return Ok((kind, version));
     }
+    served_kind(identity, profile, admission)
 }
 
 /// Returns the finding for something that is not an object, or whose `apiVersion` or `kind` is not a string, in Go's
 /// words.
-fn unreadable_finding(object: Value<'_>) -> Finding {
+fn unreadable_type_finding(object: Value<'_>) -> Finding {
     let what = match object.kind() {
         ValueKind::Null => "null",
         ValueKind::Bool => "bool",
@@ -334,20 +335,20 @@ fn unreadable_finding(object: Value<'_>) -> Finding {
                 "couldn't get version/kind; json parse error: json: cannot unmarshal {what} into Go struct field \
                  .{field} of type string"
             );
-            return finding(WRONG_TYPE, &Path::ROOT.field(field), ErrorType::TypeInvalid, detail);
+            return type_finding(WRONG_TYPE, &Path::ROOT.field(field), ErrorType::TypeInvalid, detail);
         }
     };
     let detail = format!(
         "couldn't get version/kind; json parse error: json: cannot unmarshal {what} into Go value of type struct \
          {{ APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }}"
     );
-    finding(WRONG_TYPE, &Path::ROOT, ErrorType::TypeInvalid, detail)
+    type_finding(WRONG_TYPE, &Path::ROOT, ErrorType::TypeInvalid, detail)
 }
 
 /// Returns the finding for an object without the field, `kind` or `apiVersion`, with a hint at what to write.
-fn missing_finding(field: &'static str, object: Value<'_>, profile: &Profile) -> Finding {
+fn missing_type_finding(field: &'static str, object: Value<'_>, profile: &Profile) -> Finding {
     let go = if field == "kind" { "Kind" } else { field };
-    let mut finding = finding(
+    let mut finding = type_finding(
         MISSING_TYPE,
         &Path::ROOT.field(field),
         ErrorType::Required,
@@ -386,7 +387,7 @@ fn unserved_finding(api_version: &str, kind: &str, profile: &Profile, subresourc
     let group = probable_group(written_group, kind);
     let served = served_versions(group, kind, profile);
     let (field, help) = if served.is_empty() {
-        ("kind", unserved_kind(group, kind, profile))
+        ("kind", unserved_kind_advice(group, kind, profile))
     } else if !subresource.is_empty() && served.iter().any(|version| version == api_version) {
         ("kind", format!("{} has no `{subresource}` subresource for {kind}", profile.title()))
     } else {
@@ -401,7 +402,7 @@ fn unserved_finding(api_version: &str, kind: &str, profile: &Profile, subresourc
         format!("no kind {} is registered for version {}", gofmt::quote(kind), gofmt::quote(api_version));
     let value = if field == "kind" { kind } else { api_version };
     let at = Path::ROOT.field(field);
-    let mut finding = finding(UNSERVED_VERSION, &at, ErrorType::Invalid, detail);
+    let mut finding = type_finding(UNSERVED_VERSION, &at, ErrorType::Invalid, detail);
     finding.value = BadValue::str(value);
     finding.help = Some(help.into());
     finding
@@ -419,7 +420,7 @@ fn served_versions(group: &str, kind: &str, profile: &Profile) -> Vec<String> {
 }
 
 /// Returns advice for a kind that the profile does not serve in any version.
-fn unserved_kind(group: &str, kind: &str, profile: &Profile) -> String {
+fn unserved_kind_advice(group: &str, kind: &str, profile: &Profile) -> String {
     let known = kind_names_of(group);
     if let Some(advice) = removed_kind_advice(group, kind) {
         return format!("{kind} is part of classic DRA, which Kubernetes 1.32 removed; {advice}");
@@ -462,7 +463,7 @@ fn profiles_serving(kind: &str) -> Vec<&'static str> {
     profile::ALL.iter().copied().filter(serves).map(|profile| profile.name).collect()
 }
 
-/// Creates a finding that shows no value.
-fn finding(rule: RuleId, at: &Path<'_>, kind: ErrorType, detail: String) -> Finding {
+/// Creates a finding about `apiVersion`, `kind` or the object as a whole that shows no value.
+fn type_finding(rule: RuleId, at: &Path<'_>, kind: ErrorType, detail: String) -> Finding {
     Finding::new(rule, at.owned(), kind, BadValue::Omitted, detail)
 }

@@ -6,7 +6,7 @@ const BASE_BYTES: usize = 7 << 18;
 const BYTES_PER_BODY_BYTE: usize = 8;
 /// Bytes of memory for each byte of a body that has a value for every two bytes.
 const BYTES_PER_DENSE_BODY_BYTE: usize = 36;
-/// Maximum memory for a dense body. Dense bodies of more than 1 MiB are not evaluated.
+/// Maximum memory for a body of many small values. Larger bodies of that kind are rejected when they are parsed.
 const MAX_DENSE_BYTES: usize = 24 << 20;
 
 /// Returns the maximum number of bytes needed to evaluate a body of `body` bytes. `tests/engine/shapes.rs`

@@ -9,7 +9,8 @@ use std::sync::Arc;
 use super::Labels;
 use tollgate_document::doc::{Builder, Doc, Syntax, Value};
 
-/// A source of namespace labels, implemented by the caller. The engine calls it at most once per request.
+/// A source of namespace labels, implemented by the caller: a list from files, or a cache of the cluster. The engine
+/// asks at most once per request.
 pub trait NamespaceLookup {
     /// Returns the labels of a namespace, or [`Labels::Unknown`].
     fn labels(&self, namespace: &str) -> Labels<'_>;
@@ -48,23 +49,19 @@ impl<T: NamespaceLookup + ?Sized> NamespaceLookup for &T {
     }
 }
 
-/// The labels of one namespace, which can outlive the text they were read from.
+/// The labels of one namespace, as a document whose root is the object `metadata.labels`, or absent. They can outlive
+/// the text they were read from.
 #[derive(Clone, Debug)]
-pub struct OwnedLabels(Arc<Doc<'static>>);
+pub struct OwnedLabels(pub Arc<Doc<'static>>);
 
 impl OwnedLabels {
-    /// Wraps a document whose root is the object `metadata.labels`, or absent.
-    pub fn new(labels: Arc<Doc<'static>>) -> OwnedLabels {
-        OwnedLabels(labels)
-    }
-
     /// Returns the labels as known labels.
     pub fn labels(&self) -> Labels<'_> {
         Labels::Known(self.0.root())
     }
 }
 
-/// The labels of namespaces, by name.
+/// Labels of namespaces that were read from files, by the name of the namespace.
 #[derive(Debug)]
 pub struct Namespaces {
     labels: BTreeMap<Box<str>, Doc<'static>>,

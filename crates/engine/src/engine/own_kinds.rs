@@ -11,7 +11,7 @@ use tollgate_document::doc::Value;
 use tollgate_document::finding::Finding;
 
 /// Returns the kind of policy that an object is; `None` if it is another object, or a version that is not known.
-pub(super) fn policy_kind(object: Value<'_>) -> Option<PolicyKind> {
+pub(super) fn policy_kind_of(object: Value<'_>) -> Option<PolicyKind> {
     let (api_version, kind) = type_names(object)?;
     let is_ours = split_api_version(api_version) == (PolicyKind::GROUP, PolicyKind::VERSION);
     PolicyKind::parse(kind).filter(|_| is_ours)
@@ -19,7 +19,7 @@ pub(super) fn policy_kind(object: Value<'_>) -> Option<PolicyKind> {
 
 /// Checks a policy that is created or updated, and returns a finding for each error that would keep it from being
 /// used.
-pub(super) fn findings(kind: PolicyKind, admission: &Attributes<'_>) -> Vec<Finding> {
+pub(super) fn policy_findings(kind: PolicyKind, admission: &Attributes<'_>) -> Vec<Finding> {
     let spec = |object: Value<'_>| object.get("spec").to_json();
     let is_unchanged = admission.old_object.is_some_and(|old| spec(old) == spec(admission.object));
     if is_unchanged || !admission.subresource.is_empty() {

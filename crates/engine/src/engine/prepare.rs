@@ -4,7 +4,7 @@
 
 use super::identify;
 use crate::admission::{DecodedAttributes, Operation};
-use crate::defaults::{self, DefaultsFor};
+use crate::defaults::{DefaultsFor, default_edits};
 use tollgate_api::conform::{Conformed, DecodeError, DecodeErrorKind, Schema, conform};
 use tollgate_api::convert::reshaped;
 use tollgate_api::fields;
@@ -22,13 +22,13 @@ pub struct DecodedObject<'d> {
     changed: Option<Doc<'d>>,
     /// Errors because of which the decoder rejects the object.
     pub errors: Vec<DecodeError>,
-    /// Errors that only a strict decoder reports.
+    /// Errors that only a strict decoder reports, such as unknown fields.
     pub strict: Vec<DecodeError>,
-    /// Number of further `errors` and `strict` errors that are not listed.
+    /// Number of further `errors` and `strict` errors, which the decoder does not list.
     pub left_out: [usize; 2],
 }
 
-/// A document with defaults filled in.
+/// A decoded document in which the server's defaults are set.
 #[derive(Debug)]
 pub enum DefaultedObject<'p> {
     /// The original document, which needs no defaults.
@@ -79,21 +79,9 @@ impl<'d> DecodedObject<'d> {
         Object::of(self.kind, self.version, self.value())
     }
 
-    /// Returns the edits that the API server's defaults would make to the object; `old` is the stored object of an
-    /// update.
-    pub fn default_edits(
-        &self,
-        old: Option<Object<'_>>,
-        profile: &Profile,
-        now: &str,
-        purpose: DefaultsFor,
-    ) -> Vec<defaults::Edit> {
-        defaults::default_edits(self.without_defaults(), old, profile, now, purpose)
-    }
-
     /// Returns the document with the server's defaults filled in.
     pub fn defaulted(&self, old: Option<Object<'_>>, profile: &Profile, now: &str) -> DefaultedObject<'_> {
-        let edits = self.default_edits(old, profile, now, DefaultsFor::Validation);
+        let edits = default_edits(self.without_defaults(), old, profile, now, DefaultsFor::Validation);
         if edits.is_empty() {
             return DefaultedObject::Same(self.value());
         }
@@ -122,9 +110,9 @@ pub(super) fn with_document<'o>(
     Object { written: object.written, ..Object::of(object.kind(), version, value) }
 }
 
-/// Calls `then` with the stored object in the form in which it is compared with the new one: with defaults filled
-/// in, and converted to `version`. A callback, because the converted document lives only as long as the call.
-pub(super) fn with_stored<R>(
+/// Calls `then` with the stored object as it is compared with the new one: with defaults, and converted to `version`;
+/// with `None` if there is no stored object. A callback, because the converted document lives only as long as the call.
+pub(super) fn with_stored_object<R>(
     old: Option<&DecodedObject<'_>>,
     version: Version,
     profile: &Profile,
@@ -138,15 +126,9 @@ pub(super) fn with_stored<R>(
     then(Some(with_document(object, version, moved.as_ref())))
 }
 
-/// Prefixes the message of a decoding error with `oldObject: `.
-pub(super) fn mark_as_old(mut error: DecodeError) -> DecodeError {
-    error.detail = format!("oldObject: {}", error.detail);
-    error
-}
-
 /// True for an update that leaves the spec unchanged (for a status request: the status). Such updates are
 /// always admitted, even if the object is being deleted.
-pub(super) fn is_guarded(admission: &DecodedAttributes<'_>) -> bool {
+pub(super) fn leaves_written_part_unchanged(admission: &DecodedAttributes<'_>) -> bool {
     let Some(old) = admission.old_object.filter(|_| admission.operation == Operation::Update) else {
         return false;
     };

@@ -78,14 +78,14 @@ pub fn respond(engine: &Engine, request: &Request<'_>, decision: &Decision) -> R
     response
 }
 
-/// Returns the warning about `count` tolerations that were put back; `None` if it is 0.
+/// Returns the warning about `count` stored tolerations that the mutating webhook put back; `None` if it is 0.
 fn restored_warning(count: usize) -> Option<String> {
     let restored = counted(count, "toleration");
     (count > 0).then(|| format!("the spec is immutable: restored {restored} that this update omits"))
 }
 
 /// Returns the response with code 400 to something that is not a readable review.
-pub fn refusal(uid: &str, message: String) -> Response {
+pub fn bad_request_response(uid: &str, message: String) -> Response {
     Response::denied(uid, Status::failure(400, "BadRequest", message, None))
 }
 
@@ -97,28 +97,23 @@ fn denial_status(
     first: &Diagnostic,
     denials: &[&Diagnostic],
 ) -> Status {
-    let name = &*shortened(name_of(request), MAX_NAME_CHARS);
+    let name = &*shortened(object_name(request), MAX_NAME_CHARS);
     let (group, kind) =
         (shortened(request.kind.group, MAX_NAME_CHARS), &*shortened(request.kind.kind, MAX_NAME_CHARS));
     let only_policy = denials.iter().all(|diagnostic| diagnostic.origin == Origin::Policy);
     // A policy that cannot be judged is an error of ours, not of the object.
     let undecided =
         only_policy && denials.iter().all(|diagnostic| diagnostic.finding.kind == ErrorType::Internal);
-    let (code, reason) = match (undecided, only_policy) {
-        (true, _) => (500, "InternalError"),
-        (false, true) => (403, "Forbidden"),
-        (false, false) => (422, "Invalid"),
+    let (code, reason, verdict) = match (undecided, only_policy) {
+        (true, _) => (500, "InternalError", "cannot be checked"),
+        (false, true) => (403, "Forbidden", "is not allowed"),
+        (false, false) => (422, "Invalid", "is invalid"),
     };
     let subject = match (kind, name) {
         ("", "") => "the object".to_owned(),
         ("", name) => format!("\"{name}\""),
         (kind, "") => kind.to_owned(),
         (kind, name) => format!("{kind} \"{name}\""),
-    };
-    let verdict = match (undecided, only_policy) {
-        (true, _) => "cannot be checked",
-        (false, true) => "is not allowed",
-        (false, false) => "is invalid",
     };
     let message = if only_policy {
         format!("{subject} {verdict}: {}", joined_reasons(denials))
@@ -161,7 +156,7 @@ fn finding_count(denials: &[&Diagnostic]) -> usize {
     denials.iter().map(|diagnostic| diagnostic.finding.left_out_count().max(1)).sum()
 }
 
-/// Returns the causes that fit into a response. If some are omitted, the last cause states how many.
+/// Returns the denials as causes, as many as fit into a response. If some are omitted, the last cause states how many.
 fn causes(engine: &Engine, denials: &[&Diagnostic]) -> Vec<Cause> {
     let mut bytes_left = if engine.exact { usize::MAX } else { MAX_RESPONSE_BYTES - BYTES_BESIDES_CAUSES };
     let mut causes = Vec::new();
@@ -189,7 +184,7 @@ fn causes(engine: &Engine, denials: &[&Diagnostic]) -> Vec<Cause> {
 
 /// Returns the name of the object: from the request, else `metadata.name`, else `metadata.generateName`; empty if there
 /// is none.
-fn name_of<'d>(request: &Request<'d>) -> &'d str {
+fn object_name<'d>(request: &Request<'d>) -> &'d str {
     let metadata = request.object.get("metadata");
     [request.name, metadata.get("name").str(), metadata.get("generateName").str()]
         .into_iter()
@@ -197,8 +192,8 @@ fn name_of<'d>(request: &Request<'d>) -> &'d str {
         .unwrap_or_default()
 }
 
-/// Returns one finding as a cause, with the profiles it holds for if not for all, and the rule if it is not one of the
-/// API server.
+/// Returns a finding as a cause of a denial. The message names the profiles if the finding does not apply to all, and
+/// the rule if it is not one of the API server.
 fn cause(engine: &Engine, diagnostic: &Diagnostic) -> Cause {
     let finding = &diagnostic.finding;
     let mut message = diagnostic.body();
@@ -212,8 +207,8 @@ fn cause(engine: &Engine, diagnostic: &Diagnostic) -> Cause {
     Cause { reason: finding.kind.cause(), message, field: finding.field() }
 }
 
-/// Returns the findings as distinct warnings, at most [`MAX_WARNINGS`], and then the advice of policies as
-/// far as there is room.
+/// Returns the findings as warnings for kubectl, each text once and at most [`MAX_WARNINGS`], followed by the advice of
+/// policies as far as there is room.
 fn warnings<'f>(findings: impl Iterator<Item = &'f Diagnostic> + Clone, is_admitted: bool) -> Vec<String> {
     let mut seen: HashSet<String> = HashSet::new();
     let mut all: Vec<String> = Vec::new();
@@ -244,15 +239,16 @@ fn warnings<'f>(findings: impl Iterator<Item = &'f Diagnostic> + Clone, is_admit
     all
 }
 
-/// The text of a warning, and whether it leaves out a time.
+/// The text of a warning, and whether there was room in it for the time from which the finding denies.
 struct Warning {
     text: String,
-    /// True if there is no room for the time from which the finding denies.
+    /// True if the finding will deny from some time on, and the text does not say so.
     omits_time: bool,
 }
 
 /// Returns a finding as one warning, `…tolerations[1].effect: what is wrong [rule]`. If it is too long, the start of
-/// the path is cut, then the short text is used, then the end of the text is cut.
+/// the path is cut, then the short text is used, then the end of the text is cut. `is_admitted` is true if nothing
+/// denies the request.
 fn warning(diagnostic: &Diagnostic, is_admitted: bool) -> Warning {
     let finding = &diagnostic.finding;
     let is_policy = diagnostic.policy.is_some();
@@ -266,7 +262,7 @@ fn warning(diagnostic: &Diagnostic, is_admitted: bool) -> Warning {
     let field = without_control_characters(&finding.field());
     let with_field = |detail: &str, max_chars: usize| {
         let detail = without_control_characters(detail);
-        let field = last_parts(&field, max_chars.saturating_sub(detail.chars().count() + 2));
+        let field = last_path_segments(&field, max_chars.saturating_sub(detail.chars().count() + 2));
         if field.is_empty() { detail } else { format!("{field}: {detail}") }
     };
     // When the same object is denied says more, but takes more room.
@@ -297,7 +293,7 @@ fn warning(diagnostic: &Diagnostic, is_admitted: bool) -> Warning {
 
 /// Returns the last segments of a path that fit into `limit` characters, at least one, preceded by `...` if
 /// segments are omitted.
-fn last_parts(field: &str, limit: usize) -> String {
+fn last_path_segments(field: &str, limit: usize) -> String {
     if field.chars().count() <= limit {
         return field.to_owned();
     }
@@ -326,8 +322,8 @@ fn shortened(text: &str, limit: usize) -> String {
     format!("{}...", kept.trim_end_matches([' ', ',', ';', ':']))
 }
 
-/// Returns the audit annotations of a response: the rules by level, the impact, and the policies that reported
-/// something.
+/// Returns the audit annotations of a response: the rules by level, the impact of a DeviceTaintRule, the policies that
+/// reported something, and the digest of all policies.
 fn annotations(engine: &Engine, findings: &[Diagnostic]) -> BTreeMap<&'static str, String> {
     let mut annotations = BTreeMap::new();
     let keys = [(Level::Deny, "denied-by"), (Level::Warn, "warned-by"), (Level::Audit, "audited-by")];
@@ -359,7 +355,7 @@ fn annotations(engine: &Engine, findings: &[Diagnostic]) -> BTreeMap<&'static st
 
 #[cfg(test)]
 mod tests {
-    use super::{last_parts, shortened, without_control_characters};
+    use super::{last_path_segments, shortened, without_control_characters};
 
     #[test]
     fn warnings_are_short_and_plain() {
@@ -368,7 +364,7 @@ mod tests {
         assert_eq!(shortened("äöüäöü", 5), "äö...");
         assert_eq!(shortened("only whole words, please", 20), "only whole words...");
         assert_eq!(shortened("only whole words are kept", 19), "only whole words...");
-        assert_eq!(last_parts("spec.taints[0].effect", 19), "...taints[0].effect");
-        assert_eq!(last_parts("spec.taint", 40), "spec.taint");
+        assert_eq!(last_path_segments("spec.taints[0].effect", 19), "...taints[0].effect");
+        assert_eq!(last_path_segments("spec.taint", 40), "spec.taint");
     }
 }

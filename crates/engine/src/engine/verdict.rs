@@ -5,9 +5,10 @@ use crate::rules::Level;
 use tollgate_document::finding::Finding;
 
 /// The verdict about one request.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub enum Verdict {
     /// The object is of a kind that is not checked.
+    #[default]
     Skipped,
     /// The object was checked; without findings it is clean.
     Checked(Vec<Diagnostic>),

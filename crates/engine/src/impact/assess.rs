@@ -5,14 +5,13 @@ use std::collections::BTreeMap;
 use super::condition::{ImpactCounts, first_condition};
 use super::eviction::{self, NotEvicted, TaintOnDevice, TaintSource, Tolerance, UnixNanos};
 use super::interner::InternedStr;
-use super::partitions;
 use super::rate_limit::{self, DueEviction};
 use super::reason::{OutcomeReason, ReasonKind};
 use super::record::{AllocatedDevice, Pod, Rule};
-use super::selection::ClassSelections;
+use super::selection::DevicesByRule;
 use super::slots::Slot;
 use super::snapshot::{Pool, Snapshot};
-use super::{Impact, ImpactQuery, PodImpact, PodOutcome, ProposedChange, SliceChange};
+use super::{ChangedSlice, Impact, ImpactQuery, PodImpact, PodOutcome, ProposedChange, partitions};
 use tollgate_api::profile::Profile;
 
 /// Computes the impact of a change, with a reason for every pod.
@@ -23,14 +22,19 @@ pub fn assess<'s>(query: ImpactQuery<'s>) -> Impact<'s> {
     let mut pods: Vec<AssessedPod<'s>> = Vec::with_capacity(found.pods.len());
     pods.extend(found.pods.iter().filter_map(|slot| assessment.pod_impact(*slot, now)));
     sort_by_eviction(&mut pods);
-    if assessment.limits_rates {
-        limit_rates(&mut pods, now);
+    if assessment.has_rate_limits {
+        delay_by_rate_limits(&mut pods, now);
         sort_by_eviction(&mut pods);
     }
     let is_upper_bound = assessment.is_upper_bound() || pods.iter().any(|assessed| assessed.is_conditional);
     let pods: Vec<PodImpact<'s>> = pods.into_iter().map(|assessed| assessed.pod).collect();
-    let counts =
-        ImpactCounts { published: found.published, allocated: found.allocated, ..count_pending(&pods) };
+    let pending = pods.iter().filter(|pod| pod.is_pending);
+    let counts = ImpactCounts {
+        published: found.published,
+        allocated: found.allocated,
+        namespaces: distinct_namespaces(pending.clone()).len(),
+        pods: pending.count(),
+    };
     let namespaces = distinct_namespaces(pods.iter().filter(|pod| pod.outcome.is_evicted()));
     let condition = match query.change {
         ProposedChange::Rule(rule) if query.profile.rule_status => {
@@ -50,7 +54,7 @@ pub fn assess<'s>(query: ImpactQuery<'s>) -> Impact<'s> {
 }
 
 /// Computes only the numbers of [`assess`], which is cheaper: for callers that need them on every request.
-pub fn count(query: ImpactQuery<'_>) -> ImpactCounts {
+pub fn impact_counts(query: ImpactQuery<'_>) -> ImpactCounts {
     let assessment =
         Assessment { checks_listing: query.profile.rules_act_through_slices, ..Assessment::new(query) };
     let found = assessment.find_affected();
@@ -58,7 +62,7 @@ pub fn count(query: ImpactQuery<'_>) -> ImpactCounts {
         ImpactCounts { published: found.published, allocated: found.allocated, ..ImpactCounts::default() };
     let mut namespaces: Vec<&str> = Vec::new();
     for pod in found.pods.iter().filter_map(|slot| assessment.snapshot.pods.get(*slot)?.as_deref()) {
-        if assessment.is_pending(pod) {
+        if assessment.counts_as_pending(pod) {
             counts.pods += 1;
             if namespaces.last() != Some(&&*pod.namespace) {
                 namespaces.push(&pod.namespace);
@@ -71,14 +75,14 @@ pub fn count(query: ImpactQuery<'_>) -> ImpactCounts {
     counts
 }
 
-/// The impact on a pod, and the data that determines when it is evicted.
+/// The impact on a pod, with what its place in the order of evictions depends on.
 struct AssessedPod<'s> {
     when: UnixNanos,
     pod: PodImpact<'s>,
     /// The taints that evict it, if evictions are rate-limited; otherwise empty.
     evictions: Vec<DueEviction<'s>>,
-    /// True if a taint other than the proposed one evicts it only if a class or an expression matches, which is not
-    /// evaluated.
+    /// True if a taint other than the proposed one evicts the pod, but only if a class or an expression matches that
+    /// cannot be evaluated.
     is_conditional: bool,
 }
 
@@ -99,13 +103,6 @@ fn outcome_rank(outcome: PodOutcome) -> u8 {
     }
 }
 
-/// Counts the pods, and their namespaces, that the controller would count as pending if the taint were NoExecute.
-fn count_pending(pods: &[PodImpact<'_>]) -> ImpactCounts {
-    let pending = pods.iter().filter(|pod| pod.is_pending);
-    let namespaces = distinct_namespaces(pending.clone()).len();
-    ImpactCounts { pods: pending.count(), namespaces, ..ImpactCounts::default() }
-}
-
 /// Returns the namespaces of some pods, each once, sorted by name.
 fn distinct_namespaces<'i, 's: 'i>(pods: impl Iterator<Item = &'i PodImpact<'s>>) -> Vec<&'s str> {
     let mut namespaces: Vec<&str> = pods.map(|pod| pod.namespace).collect();
@@ -116,7 +113,7 @@ fn distinct_namespaces<'i, 's: 'i>(pods: impl Iterator<Item = &'i PodImpact<'s>>
     namespaces
 }
 
-/// The number of devices and claims that a change affects, and the pods that use these claims.
+/// What a change affects: the numbers of devices and claims, and the pods that use these claims.
 #[derive(Default)]
 struct AffectedObjects {
     published: usize,
@@ -126,20 +123,22 @@ struct AffectedObjects {
     pods: Vec<Slot>,
 }
 
-/// An impact query, with the rules in force and the results of their selectors.
+/// One computation of an impact: the query, the DeviceTaintRules in force including the proposed one, and the devices
+/// that they select.
 struct Assessment<'s> {
     query: ImpactQuery<'s>,
     snapshot: &'s Snapshot,
     /// The rules in force, including the proposed one.
     rules: Vec<&'s Rule>,
     /// The devices that the rules select by class and expression.
-    selections: ClassSelections<'s>,
+    selections: DevicesByRule<'s>,
     /// True if the proposed taint has the effect NoExecute.
     evicts: bool,
-    /// True if the search checks that a slice lists each allocated device.
+    /// True if it is checked whether a slice lists each allocated device; false where only numbers are needed that do
+    /// not depend on it.
     checks_listing: bool,
     /// True if evictions have a rate (draft r2).
-    limits_rates: bool,
+    has_rate_limits: bool,
 }
 
 impl<'s> Assessment<'s> {
@@ -154,9 +153,9 @@ impl<'s> Assessment<'s> {
                 (others.chain([proposed]).collect(), proposed.taint.evicts())
             }
         };
-        let limits_rates = evicts && query.profile.documented.eviction_rate;
-        let selections = ClassSelections::new(snapshot, &rules, query.profile);
-        Assessment { query, snapshot, rules, selections, evicts, checks_listing: true, limits_rates }
+        let has_rate_limits = evicts && query.profile.documented.eviction_rate;
+        let selections = DevicesByRule::new(snapshot, &rules, query.profile);
+        Assessment { query, snapshot, rules, selections, evicts, checks_listing: true, has_rate_limits }
     }
 
     /// True if the change selects devices by class or expression, and these cannot be evaluated.
@@ -173,29 +172,29 @@ impl<'s> Assessment<'s> {
         let mut visited = Visited { claims: vec![false; self.snapshot.claims.len()], pods: Vec::new() };
         visited.pods.resize(self.snapshot.pods.len(), false);
         match self.query.change {
-            ProposedChange::Rule(rule) => self.search_rule(rule, &mut found, &mut visited),
-            ProposedChange::Slice(slice) => self.search_slice(slice, &mut found, &mut visited),
+            ProposedChange::Rule(rule) => self.find_by_rule(rule, &mut found, &mut visited),
+            ProposedChange::Slice(slice) => self.find_by_slice(slice, &mut found, &mut visited),
         }
         found
     }
 
-    /// Adds the devices that a rule selects, and the claims and pods that use them, pool by pool.
-    fn search_rule(&self, rule: &Rule, found: &mut AffectedObjects, visited: &mut Visited) {
+    /// Adds the devices that the proposed DeviceTaintRule selects, and the claims and pods that use them, pool by pool.
+    fn find_by_rule(&self, rule: &Rule, found: &mut AffectedObjects, visited: &mut Visited) {
         let device = rule.selector.as_ref().and_then(|selector| selector.device.as_deref());
         let is_evaluated = self.selections.is_evaluated(rule);
         for (slot, pool) in selected_pools(self.snapshot, rule, self.query.profile) {
             if is_evaluated {
                 let selects = |name: &str| self.selections.selects(rule, slot, name);
-                self.search_pool(pool, device, Some(&selects), found, visited);
+                self.find_in_pool(pool, device, Some(&selects), found, visited);
             } else {
-                self.search_pool(pool, device, None, found, visited);
+                self.find_in_pool(pool, device, None, found, visited);
             }
         }
     }
 
-    /// Adds the named device of a pool, or all its devices without a name, and the claims and pods that use them.
-    /// `selects` further restricts the devices by name.
-    fn search_pool(
+    /// Adds the device with that name in a pool, or all its devices if `device` is `None`, and the claims and pods that
+    /// use them. `selects` restricts the devices further.
+    fn find_in_pool(
         &self,
         pool: &Pool,
         device: Option<&str>,
@@ -224,22 +223,22 @@ impl<'s> Assessment<'s> {
             found.allocated += claims.len();
             found.unlisted += if listed { 0 } else { claims.len() };
             for slot in claims {
-                self.add_claim(*slot, found, visited);
+                self.add_claim_and_pods(*slot, found, visited);
             }
         };
         match device {
             Some(name) => {
-                if let Some(claims) = pool.allocated().get(name) {
+                if let Some(claims) = pool.allocated.get(name) {
                     take(name, claims);
                 }
             }
-            None => pool.allocated().iter().for_each(|(name, claims)| take(name, claims)),
+            None => pool.allocated.iter().for_each(|(name, claims)| take(name, claims)),
         }
     }
 
-    /// Adds the tainted devices of a changed slice, and the claims and pods that use them; nothing if the slice is
-    /// not of its pool's newest generation.
-    fn search_slice(&self, change: &SliceChange, found: &mut AffectedObjects, visited: &mut Visited) {
+    /// Adds the tainted devices of a changed slice, and the claims and pods that use them; nothing if the slice is not
+    /// of its pool's newest generation.
+    fn find_by_slice(&self, change: &ChangedSlice, found: &mut AffectedObjects, visited: &mut Visited) {
         let Some(slice) = self.snapshot.slice(&change.name) else { return };
         let Some(pool) = self.snapshot.pool_named(&slice.driver, &slice.pool) else { return };
         if !pool.current_slices().any(|current| current.name == change.name) {
@@ -255,16 +254,16 @@ impl<'s> Assessment<'s> {
         }
         for device in names {
             found.published += usize::from(pool.current_slices().any(|slice| slice.device(device).is_some()));
-            let claims = pool.allocated().get(device).map(Vec::as_slice).unwrap_or_default();
+            let claims = pool.allocated.get(device).map(Vec::as_slice).unwrap_or_default();
             found.allocated += claims.len();
             for slot in claims {
-                self.add_claim(*slot, found, visited);
+                self.add_claim_and_pods(*slot, found, visited);
             }
         }
     }
 
     /// Counts a claim and adds the pods that use it, unless they were visited before.
-    fn add_claim(&self, slot: Slot, found: &mut AffectedObjects, visited: &mut Visited) {
+    fn add_claim_and_pods(&self, slot: Slot, found: &mut AffectedObjects, visited: &mut Visited) {
         if !mark_visited(&mut visited.claims, slot) {
             return;
         }
@@ -277,10 +276,10 @@ impl<'s> Assessment<'s> {
     fn is_proposed(&self, source: TaintSource<'_>) -> bool {
         match (self.query.change, source) {
             (ProposedChange::Rule(rule), TaintSource::Rule(source)) => rule.name == source.name,
-            (ProposedChange::Slice(SliceChange { name, patch: None }), TaintSource::Slice(source)) => {
+            (ProposedChange::Slice(ChangedSlice { name, patch: None }), TaintSource::Slice(source)) => {
                 &**name == source
             }
-            (ProposedChange::Slice(SliceChange { patch: Some(patch), .. }), TaintSource::Patch(source)) => {
+            (ProposedChange::Slice(ChangedSlice { patch: Some(patch), .. }), TaintSource::Patch(source)) => {
                 patch.name == source.name
             }
             _ => false,
@@ -311,8 +310,8 @@ impl<'s> Assessment<'s> {
         eviction::visit_taints(self.snapshot, rules, self.query.profile, result, visit);
     }
 
-    /// True if the controller counts the pod as pending because of the change.
-    fn is_pending(&self, pod: &'s Pod) -> bool {
+    /// True if the eviction controller counts the pod as pending eviction because of the change.
+    fn counts_as_pending(&self, pod: &'s Pod) -> bool {
         let mut pending = false;
         if !pod.deleting {
             self.visit_devices(pod, |_, not_evicted, result| {
@@ -369,7 +368,7 @@ impl<'s> Assessment<'s> {
                     return;
                 }
                 let when = hit.eviction_time();
-                if let Some(due) = when.filter(|_| self.limits_rates) {
+                if let Some(due) = when.filter(|_| self.has_rate_limits) {
                     let rate = taint.rate.or(self.query.profile.eviction_rate);
                     evictions.push(DueEviction { due, taint, rate });
                 }
@@ -389,7 +388,7 @@ impl<'s> Assessment<'s> {
         });
         // A patch may have left the eviction to another one that overwrites its taint.
         let is_patched =
-            matches!(self.query.change, ProposedChange::Slice(SliceChange { patch: Some(_), .. }));
+            matches!(self.query.change, ProposedChange::Slice(ChangedSlice { patch: Some(_), .. }));
         if reasons.is_empty() && !(is_patched && other.is_some()) {
             return None;
         }
@@ -425,8 +424,8 @@ impl<'s> Assessment<'s> {
     }
 }
 
-/// Delays the evictions as the rate limiters of draft r2 would.
-fn limit_rates(pods: &mut [AssessedPod<'_>], now: UnixNanos) {
+/// Moves the evictions to the times that the rate limiters of draft r2 allow. The pods must be sorted by eviction.
+fn delay_by_rate_limits(pods: &mut [AssessedPod<'_>], now: UnixNanos) {
     let evicted = pods.iter().filter(|assessed| assessed.pod.outcome.is_evicted()).count();
     let evictions: Vec<&[DueEviction<'_>]> =
         pods.iter().take(evicted).map(|assessed| assessed.evictions.as_slice()).collect();
@@ -452,7 +451,7 @@ pub(super) fn selected_pools<'s>(
     let selects = rule.selector.is_some() || profile.missing_selector_evicts;
     let drivers = selects.then(|| entry_or_all(&snapshot.drivers, driver.as_ref()));
     let slots = drivers.into_iter().flatten().flat_map(move |pools| entry_or_all(pools, pool.as_ref()));
-    slots.filter_map(|slot| Some((*slot, snapshot.pool(*slot)?)))
+    slots.filter_map(|slot| Some((*slot, snapshot.pools.get(*slot)?)))
 }
 
 /// Returns the entry with that name, if there is one; all entries if `name` is `None`.
@@ -467,7 +466,7 @@ pub(super) fn entry_or_all<'m, T>(
     one.into_iter().chain(all.into_iter().flatten())
 }
 
-/// Claims and pods that were visited, by slot.
+/// Which claims and pods were added already, by slot, so that each is counted once.
 struct Visited {
     claims: Vec<bool>,
     pods: Vec<bool>,

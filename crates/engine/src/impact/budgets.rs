@@ -11,7 +11,8 @@ pub struct ViolatedBudget<'s> {
     pub violated_by: usize,
 }
 
-/// Returns the budgets that the evictions violate, sorted by namespace and name.
+/// Returns the PodDisruptionBudgets that the evictions of an impact violate, sorted by namespace and name. The eviction
+/// controller ignores budgets, so these are for information.
 pub fn violated_budgets<'s>(snapshot: &'s Snapshot, impact: &Impact<'s>) -> Vec<ViolatedBudget<'s>> {
     let mut evicted: Vec<_> = impact.pods.iter().filter(|pod| pod.outcome.is_evicted()).collect();
     evicted.sort_by_key(|pod| pod.namespace);

@@ -7,7 +7,8 @@ use super::kinds::SnapshotKind;
 use super::snapshot::Snapshot;
 
 impl Snapshot {
-    /// Removes every object of a kind for which `keep(namespace, name)` is false, as after a new list.
+    /// Removes every stored object of a kind for which `keep(namespace, name)` is false. For a watch that has listed
+    /// all objects anew.
     pub fn retain(&mut self, kind: SnapshotKind, mut keep: impl FnMut(&str, &str) -> bool) {
         let gone: Vec<(InternedStr, InternedStr)> =
             self.keys(kind).into_iter().filter(|(namespace, name)| !keep(namespace, name)).collect();
@@ -34,7 +35,10 @@ impl Snapshot {
     /// Returns namespace and name of every object of a kind; the namespace is empty for kinds that have none.
     pub(super) fn keys(&self, kind: SnapshotKind) -> Vec<(InternedStr, InternedStr)> {
         let none = InternedStr::from("");
-        let alone = |name: &InternedStr| (InternedStr::clone(&none), InternedStr::clone(name));
+        let pair = |namespace: &InternedStr, name: &InternedStr| {
+            (InternedStr::clone(namespace), InternedStr::clone(name))
+        };
+        let alone = |name: &InternedStr| pair(&none, name);
         match kind {
             SnapshotKind::Slice => {
                 let mut keys: Vec<(InternedStr, InternedStr)> = self.slices.keys().map(alone).collect();
@@ -43,20 +47,17 @@ impl Snapshot {
             }
             SnapshotKind::Claim => {
                 let known = self.claims.iter().filter(|(_, _, _, entry)| entry.record.is_some());
-                known
-                    .map(|(namespace, name, _, _)| (InternedStr::clone(namespace), InternedStr::clone(name)))
-                    .collect()
+                known.map(|(namespace, name, _, _)| pair(namespace, name)).collect()
             }
             SnapshotKind::Pod => {
-                let pods = self.pods.iter();
-                pods.map(|(namespace, name, _, _)| (InternedStr::clone(namespace), InternedStr::clone(name)))
-                    .collect()
+                self.pods.iter().map(|(namespace, name, _, _)| pair(namespace, name)).collect()
             }
             SnapshotKind::Rule => self.rules.keys().map(alone).collect(),
             SnapshotKind::Budget => {
-                let each = self.budgets.iter().flat_map(|(namespace, budgets)| {
-                    budgets.keys().map(|name| (InternedStr::clone(namespace), InternedStr::clone(name)))
-                });
+                let each = self
+                    .budgets
+                    .iter()
+                    .flat_map(|(namespace, budgets)| budgets.keys().map(|name| pair(namespace, name)));
                 each.collect()
             }
             SnapshotKind::Namespace => self.namespaces.keys().map(alone).collect(),

@@ -23,14 +23,14 @@ const STRING_POINTER_BYTES: usize = size_of::<InternedStr>();
 /// with other objects.
 const MAX_SHARED_STRING_BYTES: usize = 2 << 10;
 
-/// Returns the number of bytes to count for the strings of an object: `new`, the bytes of strings that no
-/// other object has, or `all` if that is large.
-pub(super) fn string_bytes(all: usize, new: usize) -> usize {
+/// Returns the bytes to count for the strings of an object. Usually `new`, the bytes of strings that no other object
+/// has; `all` if that is large, so that no object can hide many bytes behind shared strings.
+pub(super) fn counted_string_bytes(all: usize, new: usize) -> usize {
     if all > MAX_SHARED_STRING_BYTES { all.max(new) } else { new }
 }
 
 /// Returns the bytes that the texts take, including the overhead of each string.
-fn total_text_bytes<'s>(texts: impl IntoIterator<Item = &'s InternedStr>) -> usize {
+fn text_bytes<'s>(texts: impl IntoIterator<Item = &'s InternedStr>) -> usize {
     texts.into_iter().map(|text| text.len() + STRING_OVERHEAD_BYTES).sum()
 }
 
@@ -86,7 +86,7 @@ pub(super) fn pod_bytes(pod: &Pod, new: usize) -> usize {
         + pod.name.len()
         + labels
         + claims
-        + string_bytes(total_text_bytes(pairs), new)
+        + counted_string_bytes(text_bytes(pairs), new)
 }
 
 /// Estimates the bytes that a PodDisruptionBudget takes in the snapshot; `new` is the bytes of strings that no other
@@ -95,13 +95,13 @@ pub(super) fn budget_bytes(budget: &Budget, new: usize) -> usize {
     let requirements = budget.selector.as_deref().unwrap_or_default();
     let values = requirements.iter().flat_map(|requirement| &requirement.values);
     let count = values.clone().count();
-    let all = total_text_bytes(values.chain(requirements.iter().map(|requirement| &requirement.key)));
+    let all = text_bytes(values.chain(requirements.iter().map(|requirement| &requirement.key)));
     let requirements = size_of_val(requirements);
     OBJECT_INDEX_BYTES
         + size_of::<Budget>()
         + count * STRING_POINTER_BYTES
         + requirements
-        + string_bytes(all, new)
+        + counted_string_bytes(all, new)
 }
 
 /// Estimates the bytes that a DeviceTaintRule takes in the snapshot.
@@ -111,9 +111,7 @@ pub(super) fn rule_bytes(rule: &Rule) -> usize {
         selector.flat_map(|selector| [&selector.driver, &selector.pool, &selector.device]).flatten();
     let taint = [&rule.taint.key, &rule.taint.value, &rule.taint.effect, &rule.name];
     let class = rule.class_criteria().map_or(0, |criteria| {
-        size_of::<ClassCriteria>()
-            + total_text_bytes(&criteria.class)
-            + expression_bytes(&criteria.expressions)
+        size_of::<ClassCriteria>() + text_bytes(&criteria.class) + expression_bytes(&criteria.expressions)
     });
-    OBJECT_INDEX_BYTES + size_of::<Rule>() + total_text_bytes(selected.chain(taint)) + class
+    OBJECT_INDEX_BYTES + size_of::<Rule>() + text_bytes(selected.chain(taint)) + class
 }

@@ -24,7 +24,7 @@ pub struct DeviceDetails {
 /// Fields of a ResourceSlice that impact does not read even if it reads all details.
 static UNREAD_DETAILED_FIELDS: NameSet = NameSet::of(&["annotations", "managedFields", "nodeSelector"]);
 
-/// Returns an error if the fields of a ResourceSlice that are read with these details cannot be decoded.
+/// Checks that the fields of a ResourceSlice that a snapshot with these details reads can be decoded.
 pub(super) fn check_slice_schema(
     details: DeviceDetails,
     version: Version,
@@ -59,32 +59,27 @@ pub(super) fn add_details(
         let mut consumption = Vec::new();
         for (device, body) in bodies().enumerate() {
             for consumed in body.consumes_counters().iter() {
-                let counters = shared_counters(consumed.counters(), names);
+                let counters = interned_counters(consumed.counters(), names);
                 if !counters.is_empty() {
                     let counter_set = names.intern(consumed.counter_set());
-                    let is_tainted = is_tainted(body);
+                    let is_tainted = body.taints().iter().any(|taint| is_blocking_effect(taint.effect()));
                     consumption.push(CounterConsumption { device, is_tainted, counter_set, counters });
                 }
             }
         }
         slice.consumption = consumption.into();
         let set =
-            |set: view::CounterSet<'_>| (names.intern(set.name()), shared_counters(set.counters(), names));
+            |set: view::CounterSet<'_>| (names.intern(set.name()), interned_counters(set.counters(), names));
         slice.counter_sets = spec.shared_counters().iter().map(set).collect();
     }
 }
 
-/// True if the scheduler gives the device only to claims that tolerate a taint of its slice.
-fn is_tainted(body: DeviceBody<'_>) -> bool {
-    body.taints().iter().any(|taint| is_blocking_effect(taint.effect()))
-}
-
-/// True if the scheduler respects taints with that effect.
+/// True if the scheduler gives a device with a taint of that effect only to claims that tolerate it.
 pub(super) fn is_blocking_effect(effect: &str) -> bool {
     matches!(effect, "NoSchedule" | "NoExecute")
 }
 
-/// Returns the attributes and capacities of devices as a JSON list.
+/// Returns the attributes and capacities of devices as a JSON list, in which they are stored until a rule needs them.
 fn bodies_json<'d>(bodies: impl Iterator<Item = DeviceBody<'d>>) -> Box<str> {
     let mut out = String::from("[");
     for (index, body) in bodies.enumerate() {
@@ -106,7 +101,7 @@ fn bodies_json<'d>(bodies: impl Iterator<Item = DeviceBody<'d>>) -> Box<str> {
 
 /// Returns the counters whose amount is greater than zero. Equal lists share one record, because the partitions of all
 /// GPUs of a kind consume the same.
-fn shared_counters(counters: view::Map<'_, view::Counter<'_>>, names: &mut StringInterner) -> Counters {
+fn interned_counters(counters: view::Map<'_, view::Counter<'_>>, names: &mut StringInterner) -> Counters {
     let written = counters.value().written();
     if let Some(record) = names.counters.get(written) {
         return record;

@@ -3,14 +3,16 @@
 
 use super::assess::{entry_or_all, selected_pools};
 use super::record::{AllocatedDevice, ClassSelection, Rule, Taint, Toleration};
-use super::selection::ClassSelections;
+use super::selection::DevicesByRule;
 use super::slots::Slot;
 use super::snapshot::{Pool, Snapshot};
 use super::{Impact, ImpactQuery, ProposedChange, eviction, partitions, unmatched};
 use tollgate_formats::count::counted;
 
-/// Returns one sentence for each thing to know about a forecast, most far-reaching first; empty if there is nothing.
-pub fn differences(query: ImpactQuery<'_>, impact: &Impact<'_>) -> Vec<String> {
+/// Returns one sentence for each thing that a reader of an impact should know, the most far-reaching first: upper
+/// bounds, differences between scheduler and eviction controller, tolerations without effect, and why no device is
+/// selected.
+pub fn impact_notes(query: ImpactQuery<'_>, impact: &Impact<'_>) -> Vec<String> {
     let mut sentences = Vec::new();
     let not_evaluated = impact.is_upper_bound.then(|| {
         "deviceClassName and selectors are not evaluated, so the numbers are upper bounds".to_owned()
@@ -109,9 +111,9 @@ fn note_unmatched_selector(
     let selects_nothing = impact.counts.published == 0 && impact.counts.allocated == 0;
     // Without slices, nothing can be said about names; a dump that lacks them is reported as incomplete.
     if selects_nothing && query.snapshot.device_count() > 0 {
-        sentences.extend(
-            rule.selector.as_ref().and_then(|selector| unmatched::no_match_reason(selector, query.snapshot)),
-        );
+        let selector = rule.selector.as_ref();
+        let missing = selector.and_then(|selector| unmatched::explain_missing_name(selector, query.snapshot));
+        sentences.extend(missing.map(|missing| format!("the rule selects no devices: {missing}")));
     }
 }
 
@@ -182,7 +184,7 @@ fn tainted_by_slice<'s>(query: ImpactQuery<'s>, name: &str) -> impl Iterator<Ite
         let own = slice.devices.iter().flat_map(|device| device.taints.iter().map(|t| (&device.name, t)));
         let others = slice.taints.iter().map(|(device, taint)| (device, taint));
         for (device, taint) in own.chain(others) {
-            let claims = pool.allocated().get(device).into_iter().flatten();
+            let claims = pool.allocated.get(device).into_iter().flatten();
             let results =
                 claims.flat_map(|slot| allocated_devices(snapshot, *slot).map(move |result| (*slot, result)));
             let of_device = results.filter(|(_, result)| {
@@ -205,11 +207,11 @@ fn allocated_devices(snapshot: &Snapshot, slot: Slot) -> impl Iterator<Item = &A
 fn tainted_by_rule<'s>(
     query: ImpactQuery<'s>,
     rule: &'s Rule,
-    selections: &ClassSelections<'s>,
+    selections: &DevicesByRule<'s>,
 ) -> impl Iterator<Item = TaintedDevice<'s>> {
     let device = rule.selector.as_ref().and_then(|selector| selector.device.as_ref());
     let allocated = selected_pools(query.snapshot, rule, query.profile)
-        .flat_map(move |(_, pool)| entry_or_all(pool.allocated(), device));
+        .flat_map(move |(_, pool)| entry_or_all(&pool.allocated, device));
     let mut slots: Vec<Slot> = allocated.flatten().copied().collect();
     slots.sort_unstable();
     slots.dedup();
@@ -223,7 +225,7 @@ fn tainted_by_rule<'s>(
     })
 }
 
-/// Claims to which the same note applies.
+/// The claims that one note is about, each once, in the order in which they were found.
 #[derive(Default)]
 struct ClaimTally {
     claims: Vec<Slot>,

@@ -7,7 +7,7 @@
 
 use super::kinds::SnapshotKind;
 use super::record::{AllocatedDevice, Claim, ClaimSource, Pod, Rule, Slice, Taint, TaintPatch, Toleration};
-use super::selection::ClassSelections;
+use super::selection::DevicesByRule;
 use super::slots::Slot;
 use super::snapshot::{Pool, Snapshot};
 use super::{ProposedChange, cost};
@@ -18,17 +18,17 @@ use tollgate_formats::gotime::Timestamp;
 /// Nanoseconds since 1970: wide enough for every time and every delay.
 pub(super) type UnixNanos = i128;
 
-const SECOND: i64 = 1_000_000_000;
+const NANOS_PER_SECOND: i64 = 1_000_000_000;
 
 /// Converts a time to nanoseconds since 1970.
 pub(super) fn unix_nanos(time: Timestamp) -> UnixNanos {
-    UnixNanos::from(time.seconds) * UnixNanos::from(SECOND) + UnixNanos::from(time.nanos)
+    UnixNanos::from(time.seconds) * UnixNanos::from(NANOS_PER_SECOND) + UnixNanos::from(time.nanos)
 }
 
 /// Converts nanoseconds since 1970 to a time.
 #[expect(clippy::cast_possible_truncation, reason = "the quotient and the rest of a sum of 64-bit numbers")]
 pub(super) fn from_unix_nanos(nanos: UnixNanos) -> Timestamp {
-    let second = UnixNanos::from(SECOND);
+    let second = UnixNanos::from(NANOS_PER_SECOND);
     Timestamp { seconds: nanos.div_euclid(second) as i64, nanos: nanos.rem_euclid(second) as u32 }
 }
 
@@ -43,7 +43,7 @@ pub enum Tolerance<'s> {
     Forever(&'s Toleration),
 }
 
-/// Returns the toleration that decides for how long the taint is tolerated, taking the taint's effect as NoExecute.
+/// Returns for how long the tolerations tolerate a taint, as if its effect were NoExecute, and which of them decides.
 // upstream v1.36 Controller.claimEvictionTime
 pub(super) fn tolerance<'s>(
     tolerations: impl Iterator<Item = &'s Toleration>,
@@ -68,7 +68,7 @@ pub(super) fn tolerance<'s>(
     shortest.map_or(Tolerance::No, |(toleration, seconds)| Tolerance::For(toleration, seconds))
 }
 
-/// Returns when a taint with that tolerance evicts; `None` if never, as for a taint without `timeAdded`.
+/// Returns when a taint evicts pods that tolerate it that long; `None` if never, as for a taint without `timeAdded`.
 pub(super) fn eviction_time(taint: &Taint, tolerance: Tolerance<'_>) -> Option<UnixNanos> {
     let added = unix_nanos(taint.added?);
     match tolerance {
@@ -76,7 +76,7 @@ pub(super) fn eviction_time(taint: &Taint, tolerance: Tolerance<'_>) -> Option<U
         Tolerance::No => Some(added),
         // Go multiplies in 64 bits and does not check: above 9223372036 the delay wraps around.
         Tolerance::For(_, seconds) => {
-            let delay = seconds.max(0).wrapping_mul(SECOND);
+            let delay = seconds.max(0).wrapping_mul(NANOS_PER_SECOND);
             Some(added + UnixNanos::from(delay))
         }
     }
@@ -95,7 +95,7 @@ pub enum TaintSource<'s> {
 
 impl TaintSource<'_> {
     /// True if the source of the taint also selects devices by class or expression, and these cannot be evaluated.
-    pub(super) fn is_conditional(self, selections: &ClassSelections<'_>) -> bool {
+    pub(super) fn is_conditional(self, selections: &DevicesByRule<'_>) -> bool {
         match self {
             TaintSource::Rule(rule) => selections.is_unknown(rule),
             TaintSource::Slice(_) => false,
@@ -124,19 +124,14 @@ fn current_slices<'s>(
     snapshot: &'s Snapshot,
     result: &AllocatedDevice,
 ) -> impl Iterator<Item = &'s Slice> + use<'s> {
-    snapshot.pool(result.pool_slot).into_iter().flat_map(Pool::current_slices)
-}
-
-/// True if a current slice lists the allocated device.
-pub(super) fn is_published(snapshot: &Snapshot, result: &AllocatedDevice) -> bool {
-    current_slices(snapshot, result).any(|slice| slice.device(&result.device).is_some())
+    snapshot.pools.get(result.pool_slot).into_iter().flat_map(Pool::current_slices)
 }
 
 /// True if the eviction controller of that release applies the rule to the allocated device.
 // upstream v1.36 ruleMatchesDevice
 pub(super) fn rule_selects(
     rule: &Rule,
-    selections: &ClassSelections<'_>,
+    selections: &DevicesByRule<'_>,
     result: &AllocatedDevice,
     snapshot: &Snapshot,
     profile: &Profile,
@@ -148,14 +143,16 @@ pub(super) fn rule_selects(
                 && selections.selects(rule, result.pool_slot, &result.device)
         }
     };
-    selected && (!profile.rules_act_through_slices || is_published(snapshot, result))
+    let is_published =
+        || current_slices(snapshot, result).any(|slice| slice.device(&result.device).is_some());
+    selected && (!profile.rules_act_through_slices || is_published())
 }
 
 /// The rules that can taint devices, and the devices that they select by class and expression.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RulesInForce<'a, 's> {
     pub(super) rules: &'a [&'s Rule],
-    pub(super) selections: &'a ClassSelections<'s>,
+    pub(super) selections: &'a DevicesByRule<'s>,
 }
 
 /// Calls `visit` for every taint that could evict the pods that use an allocated device: first the taints of
@@ -191,7 +188,8 @@ pub(super) fn visit_taints<'s>(
 }
 
 impl Snapshot {
-    /// Stores the rule of a change, replacing the previous one. A changed slice is stored already.
+    /// Stores a proposed DeviceTaintRule, so that later queries include it. Does nothing for a changed slice, which the
+    /// snapshot contains already.
     pub fn apply_change(&mut self, change: ProposedChange) {
         if let ProposedChange::Rule(rule) = change {
             self.put_rule(rule);
@@ -222,7 +220,7 @@ impl Snapshot {
             copied: tolerations.into(),
             requested: None,
         };
-        let selections = ClassSelections::new(self, &rules, profile);
+        let selections = DevicesByRule::new(self, &rules, profile);
         let in_force = RulesInForce { rules: &rules, selections: &selections };
         let mut earliest: Option<UnixNanos> = None;
         visit_taints(self, in_force, profile, &result, |hit| {
@@ -232,7 +230,7 @@ impl Snapshot {
     }
 }
 
-/// The reason why the eviction controller does not evict a pod because of a claim.
+/// Why the eviction controller ignores a pod for one of its claims.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum NotEvicted {
     /// The pod is not scheduled yet.
@@ -260,7 +258,8 @@ impl NotEvicted {
     }
 }
 
-/// Returns why the controller does not evict that pod because of that claim; `None` if it may evict it.
+/// Returns why the eviction controller does not evict that pod because of that claim; `None` if a taint on the claim's
+/// devices can evict it.
 // upstream v1.36 Controller.podEvictionTime
 pub(super) fn not_evicted(
     pod: &Pod,

@@ -92,7 +92,7 @@ const BUDGET: Keep = Fields(&[
 const NAMESPACE: Keep = Fields(&[("metadata", LABELED_METADATA)]);
 
 impl SnapshotKind {
-    /// Returns the fields of an object of this kind that impact reads.
+    /// Returns the fields of an object of this kind that impact reads for a snapshot without device details.
     pub const fn fields(self) -> &'static Keep {
         match self {
             SnapshotKind::Slice => &SLICE,
@@ -105,7 +105,7 @@ impl SnapshotKind {
         }
     }
 
-    /// Returns the fields of an object of this kind that impact reads for a snapshot with these details.
+    /// Returns the fields of an object of this kind that impact reads for a snapshot with these device details.
     pub const fn fields_with(self, details: DeviceDetails) -> &'static Keep {
         match (self, details) {
             (SnapshotKind::Slice, DeviceDetails { attributes: true, .. }) => &WHOLE_SLICE,

@@ -8,7 +8,8 @@ use super::record::Rule;
 use super::snapshot::Snapshot;
 use tollgate_formats::gotime::Timestamp;
 
-/// A DeviceTaintRule that has expired or has no owner, and the devices that it keeps idle.
+/// A DeviceTaintRule that was probably forgotten: it has expired or has no owner, and still keeps devices from being
+/// used.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ForgottenRule<'s> {
     /// Name of the rule.
@@ -31,7 +32,7 @@ impl Snapshot {
         self.rules().filter(|rule| is_blocking_effect(&rule.taint.effect)).filter_map(move |rule| {
             let expired_at = rule.expires.filter(|expires| *expires <= now);
             (expired_at.is_some() || !rule.has_owner).then(|| {
-                let (devices, idle) = self.count_devices(rule);
+                let (devices, idle) = self.count_selected_devices(rule);
                 ForgottenRule {
                     name: &rule.name,
                     expired_at,
@@ -53,16 +54,16 @@ impl Snapshot {
 
     /// Returns the number of published devices that a rule selects, and how many of them no claim holds. A
     /// rule without a selector selects every device, as in the scheduler.
-    fn count_devices(&self, rule: &Rule) -> (usize, usize) {
+    fn count_selected_devices(&self, rule: &Rule) -> (usize, usize) {
         let selector = rule.selector.clone().unwrap_or_default();
         let (mut devices, mut idle) = (0, 0);
         for (driver, pools) in &self.drivers {
             for (pool_name, slot) in pools {
-                let Some(pool) = self.pool(*slot) else { continue };
+                let Some(pool) = self.pools.get(*slot) else { continue };
                 let listed = pool.current_slices().flat_map(|slice| slice.devices.iter());
                 for device in listed.filter(|device| selector.selects(driver, pool_name, &device.name)) {
                     devices += 1;
-                    idle += usize::from(!pool.allocated().contains_key(&device.name));
+                    idle += usize::from(!pool.allocated.contains_key(&device.name));
                 }
             }
         }

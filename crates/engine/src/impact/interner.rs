@@ -22,8 +22,8 @@ pub(super) struct StringInterner {
     known: HashSet<InternedStr, RandomState>,
     /// Size at which unused strings are dropped.
     sweep_at: usize,
-    /// Total size in bytes of all strings that were added.
-    added: usize,
+    /// Bytes of all strings that were ever new. The difference before and after an object is read is what it adds.
+    pub(super) added_bytes: usize,
     pub(super) tolerations: ListCache<Toleration>,
     pub(super) labels: ListCache<(InternedStr, InternedStr)>,
     pub(super) counters: ListCache<(InternedStr, i128)>,
@@ -42,15 +42,9 @@ impl StringInterner {
             self.drop_unused();
         }
         let name = InternedStr::from(text);
-        self.added = self.added.wrapping_add(text.len() + STRING_OVERHEAD_BYTES);
+        self.added_bytes = self.added_bytes.wrapping_add(text.len() + STRING_OVERHEAD_BYTES);
         self.known.insert(InternedStr::clone(&name));
         name
-    }
-
-    /// Returns the bytes of all strings that were ever new. The difference before and after reading an object is what
-    /// it adds.
-    pub(super) fn added_bytes(&self) -> usize {
-        self.added
     }
 
     /// Drops the strings that only the interner references, and empties the caches of lists.
@@ -67,7 +61,8 @@ impl StringInterner {
     }
 }
 
-/// Direct-mapped cache of recent lists, keyed by the JSON they were read from.
+/// A cache of lists that were read recently, such as the labels of pods, keyed by the JSON they were read from. A new
+/// list replaces the one in its slot.
 #[derive(Debug)]
 pub(super) struct ListCache<T>(Vec<Option<CachedList<T>>>);
 

@@ -17,11 +17,11 @@ use foldhash::fast::RandomState;
 
 use super::details::is_blocking_effect;
 use super::record::{CounterConsumption, Rule, Slice};
-use super::selection::ClassSelections;
+use super::selection::DevicesByRule;
 use super::slots::Slot;
 use super::snapshot::{Pool, Snapshot};
 use super::target::NameSelector;
-use super::{ImpactQuery, ProposedChange, SliceChange};
+use super::{ChangedSlice, ImpactQuery, ProposedChange};
 
 /// A device that is a partition of another one.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -44,7 +44,7 @@ const MAX_NAMED_PARTITIONS: usize = 5;
 /// Returns the partitions of the devices that the change taints, except partitions that are tainted as well.
 pub(super) fn untainted_partitions<'s>(
     query: ImpactQuery<'s>,
-    selections: &ClassSelections<'s>,
+    selections: &DevicesByRule<'s>,
 ) -> Vec<Partition<'s>> {
     let snapshot = query.snapshot;
     let stored: Vec<&Rule> = snapshot
@@ -52,7 +52,7 @@ pub(super) fn untainted_partitions<'s>(
         .filter(|rule| is_blocking_effect(&rule.taint.effect))
         .filter(|rule| !matches!(query.change, ProposedChange::Rule(proposed) if proposed.name == rule.name))
         .collect();
-    let stored_selections = ClassSelections::new(snapshot, &stored, query.profile);
+    let stored_selections = DevicesByRule::new(snapshot, &stored, query.profile);
     let is_tainted_by_rule = |slot: Slot, partition: &Partition<'_>| {
         let by = |rule: &&Rule| rule_taints(rule, &stored_selections, slot, partition);
         stored.iter().any(|rule| by(rule) && !stored_selections.is_unknown(rule))
@@ -110,6 +110,7 @@ pub(super) fn partitions_note(query: ImpactQuery<'_>, partitions: &[Partition<'_
 
 /// A device that consumes shared counters, and what it consumes.
 struct ConsumingDevice<'s> {
+    /// Driver, pool and name of the device.
     names: Partition<'s>,
     slice: &'s str,
     /// True if its slice taints it.
@@ -117,8 +118,8 @@ struct ConsumingDevice<'s> {
     consumption: &'s [CounterConsumption],
 }
 
-/// True if the rule selects the device for the scheduler, to which a rule without a selector applies everywhere.
-fn rule_taints(rule: &Rule, selections: &ClassSelections<'_>, slot: Slot, device: &Partition<'_>) -> bool {
+/// True if the scheduler applies the rule to the device; a rule without a selector applies to every device.
+fn rule_taints(rule: &Rule, selections: &DevicesByRule<'_>, slot: Slot, device: &Partition<'_>) -> bool {
     rule.selector.as_ref().is_none_or(|selector| {
         selector.selects(device.driver, device.pool, device.device)
             && selections.selects(rule, slot, device.device)
@@ -126,7 +127,7 @@ fn rule_taints(rule: &Rule, selections: &ClassSelections<'_>, slot: Slot, device
 }
 
 /// True if a changed slice taints the device: as its driver publishes it, or through the patch that changes it.
-fn is_tainted_by_change(change: &SliceChange, device: &ConsumingDevice<'_>) -> bool {
+fn is_tainted_by_change(change: &ChangedSlice, device: &ConsumingDevice<'_>) -> bool {
     *change.name == *device.slice
         && match &change.patch {
             None => device.is_tainted,
@@ -142,7 +143,7 @@ fn find_partitions<'s>(
 ) -> Vec<Partition<'s>> {
     let mut found = BTreeSet::new();
     for slot in snapshot.drivers.values().flat_map(|pools| pools.values()) {
-        let Some(pool) = snapshot.pool(*slot) else { continue };
+        let Some(pool) = snapshot.pools.get(*slot) else { continue };
         let (selected, others): (Vec<ConsumingDevice<'s>>, Vec<_>) =
             consuming_devices(pool).partition(|device| is_selected(*slot, device));
         if selected.is_empty() || others.is_empty() {
@@ -150,7 +151,7 @@ fn find_partitions<'s>(
         }
         let (most, available) = (most_consumed(&selected), available_counters(pool));
         let is_partition = |device: &&ConsumingDevice<'_>| {
-            is_within(device, &most) && is_in_conflict(device, &most, &available)
+            consumes_at_most(device, &most) && conflicts_with(device, &most, &available)
         };
         let partitions = others.iter().filter(is_partition);
         found.extend(partitions.filter(|device| !excluded(*slot, device)).map(|device| device.names));
@@ -187,21 +188,21 @@ fn most_consumed<'s>(devices: &[ConsumingDevice<'s>]) -> Amounts<'s> {
     most
 }
 
-/// Returns the total amount of each shared counter of a pool.
+/// Returns the size of each shared counter of a pool.
 fn available_counters(pool: &Pool) -> Amounts<'_> {
     let sets = pool.current_slices().flat_map(|slice| &*slice.counter_sets);
     sets.flat_map(|(set, counters)| counters.iter().map(move |(name, amount)| ((&**set, &**name), *amount)))
         .collect()
 }
 
-/// True if the device consumes no more than that of any counter.
-fn is_within(device: &ConsumingDevice<'_>, most: &Amounts<'_>) -> bool {
+/// True if the device consumes only counters in `most`, and of none more than stated there.
+fn consumes_at_most(device: &ConsumingDevice<'_>, most: &Amounts<'_>) -> bool {
     consumed_counters(device).all(|(counter, amount)| most.get(&counter).is_some_and(|most| amount <= *most))
 }
 
-/// True if what the device consumes exceeds a counter together with the most that a selected device consumes of it, or
-/// if it is not known how much there is of a counter.
-fn is_in_conflict(device: &ConsumingDevice<'_>, most: &Amounts<'_>, available: &Amounts<'_>) -> bool {
+/// True if the device cannot be allocated together with a device that consumes `most`, because some counter is too
+/// small for both, or if the size of a counter is not known.
+fn conflicts_with(device: &ConsumingDevice<'_>, most: &Amounts<'_>, available: &Amounts<'_>) -> bool {
     consumed_counters(device).any(|(counter, amount)| {
         let most = most.get(&counter).copied().unwrap_or_default();
         available.get(&counter).is_none_or(|available| amount.saturating_add(most) > *available)

@@ -26,7 +26,7 @@ pub(super) enum SlicePlacement {
 }
 
 impl SlicePlacement {
-    /// Reads the nodes that can use the devices of a slice.
+    /// Reads from a ResourceSlice which nodes can use its devices.
     pub(super) fn of_slice(
         spec: SliceSpec<'_>,
         version: Version,

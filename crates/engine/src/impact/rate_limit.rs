@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use super::eviction::UnixNanos;
 use super::record::Taint;
 
-/// Number of evictions of a taint that happen without waiting.
+/// Number of tokens in a full bucket: so many evictions of a taint happen without waiting.
 const BURST: UnixNanos = 10;
 
 /// A taint that evicts a pod, with the time and the rate limit of its evictions.

@@ -11,7 +11,7 @@ use super::other_apis::patches::PatchedDevice;
 use super::placement::SlicePlacement;
 use super::record::{
     AllocatedDevice, Budget, Claim, ClaimConsumer, ClaimOwner, ClaimReference, ClaimSource, ClassCriteria,
-    ClassSelection, Device, DeviceClass, Pod, Rule, Selector, Slice, Taint, Toleration, Tolerations,
+    ClassSelection, Device, Pod, Rule, Selector, Slice, Taint, Toleration, Tolerations,
 };
 use super::slots::Slot;
 use crate::rule_annotations;
@@ -54,7 +54,7 @@ static UNREAD_FIELDS: NameSet = NameSet::of(&[
     "sharedCounters",
 ]);
 
-/// Checks that an object decodes with the schema of its kind; returns its first error.
+/// Checks that the fields of an object that impact reads decode with the schema of its kind; returns its first error.
 pub(super) fn check_schema(
     kind: ApiKind,
     version: Version,
@@ -74,12 +74,12 @@ pub(super) fn check_schema_without(
         Schema { root: fields::root(kind, version), version, fields: profile::DEFAULT.fields, unread };
     match conform(value, schema).errors.into_iter().next() {
         None => Ok(()),
-        Some(error) => Err(unreadable(kind.name(), value, error.at, &error.detail)),
+        Some(error) => Err(unreadable_object(kind.name(), value, error.at, &error.detail)),
     }
 }
 
 /// Creates the error for a field of an object, with the message `ResourceClaim ml/train: spec.devices: …`.
-pub fn unreadable(kind: &str, object: Value<'_>, at: FieldPath, detail: &str) -> UnreadableObject {
+pub fn unreadable_object(kind: &str, object: Value<'_>, at: FieldPath, detail: &str) -> UnreadableObject {
     let metadata = ObjectMeta::of(object.get("metadata"));
     let slash = if metadata.namespace().is_empty() { "" } else { "/" };
     let (namespace, name) = (metadata.namespace(), metadata.name());
@@ -137,11 +137,6 @@ pub(super) fn cel_expressions(selectors: List<'_, view::Selector<'_>>) -> Box<[B
     selectors.iter().filter_map(|selector| Some(selector.cel()?.expression().into())).collect()
 }
 
-/// Converts a DeviceClass to the record that the snapshot stores.
-pub(super) fn class_record(class: view::Class<'_>) -> DeviceClass {
-    DeviceClass { bytes: 0, expressions: cel_expressions(class.spec().selectors()) }
-}
-
 /// Converts a ResourceSlice to the record that the snapshot stores, without details of its devices. `now`
 /// becomes the time of taints that have none, for a slice that is not stored yet.
 pub(super) fn slice_record(
@@ -187,7 +182,7 @@ pub(super) fn slice_record(
 
 /// Replaces the taints of a slice's devices with the taints after all patches, including those that may
 /// apply.
-pub(super) fn apply_patches(
+pub(super) fn set_patched_taints(
     slice: &mut Slice,
     patched: &[PatchedDevice<'_>],
     now: Option<Timestamp>,
@@ -304,9 +299,7 @@ fn controlling_owner(metadata: ObjectMeta<'_>) -> Option<view::OwnerReference<'_
     metadata.owner_references().iter().find(|owner| owner.controller() == Some(true))
 }
 
-/// The claims that a pod uses, by name, and how it refers to them.
-///
-/// upstream v1.36 `resourceclaim.Name`
+/// Returns the claims that a pod uses: the name of each, and how the pod refers to it.
 pub(super) fn claim_references<'d>(pod: view::Pod<'d>) -> impl Iterator<Item = (&'d str, ClaimSource)> {
     let (spec, status) = (pod.spec(), pod.status());
     let listed = spec.resource_claims().iter().filter_map(move |claim: view::PodResourceClaim<'d>| {

@@ -14,6 +14,7 @@ pub struct OutcomeReason<'s> {
     pub(super) kind: ReasonKind<'s>,
 }
 
+/// What decides about a pod for one device: a taint and how long it is tolerated, or that the controller ignores the pod.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum ReasonKind<'s> {
     /// The taint of the proposed change. `evicts` is true if its effect is NoExecute.
@@ -24,7 +25,7 @@ pub(super) enum ReasonKind<'s> {
     NotEvicted(NotEvicted),
 }
 
-/// The parts of a reason, for machine-readable output.
+/// The parts of an [`OutcomeReason`] as separate values, for JSON output.
 #[derive(Clone, Copy, Debug)]
 pub struct ReasonParts<'s> {
     /// Namespace and name of the claim.
@@ -42,7 +43,7 @@ pub struct ReasonParts<'s> {
 }
 
 impl<'s> OutcomeReason<'s> {
-    /// Returns the reason taken apart.
+    /// Returns the parts of the reason as separate values, for JSON output.
     pub fn parts(&self) -> ReasonParts<'s> {
         let none = ReasonParts {
             claim: (self.namespace, self.claim),
@@ -62,40 +63,8 @@ impl<'s> OutcomeReason<'s> {
             ReasonKind::NotEvicted(why) => ReasonParts { not_evicted: Some(why.name()), ..none },
         }
     }
-}
 
-impl fmt::Display for OutcomeReason<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let AllocatedDevice { driver, pool, device, .. } = self.device;
-        write!(f, "claim {}/{}, device {driver}/{pool}/{device}: ", self.namespace, self.claim)?;
-        if let ReasonKind::ProposedTaint { taint, .. } = self.kind {
-            write!(f, "taint {taint}, ")?;
-        }
-        self.write_verdict(f)
-    }
-}
-
-/// Short form where pod and taint are already shown: `claim, pool/device: no toleration`.
-#[derive(Clone, Copy, Debug)]
-pub struct ShortReason<'s> {
-    pub reason: OutcomeReason<'s>,
-    /// True to include the name of the claim. It is omitted if the pod has only one claim.
-    pub names_claim: bool,
-}
-
-impl fmt::Display for ShortReason<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let AllocatedDevice { pool, device, .. } = self.reason.device;
-        if self.names_claim {
-            write!(f, "{}, ", self.reason.claim)?;
-        }
-        write!(f, "{pool}/{device}: ")?;
-        self.reason.write_verdict(f)
-    }
-}
-
-impl OutcomeReason<'_> {
-    /// Writes why the pod is evicted or not, without claim, device and taint.
+    /// Writes why the pod is evicted or not, without claim, device and taint, which the caller writes.
     fn write_verdict(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.kind {
             ReasonKind::ProposedTaint { taint, tolerance, evicts } => {
@@ -134,7 +103,37 @@ impl OutcomeReason<'_> {
     }
 }
 
-/// Writes `no toleration`, or the toleration that decides.
+impl fmt::Display for OutcomeReason<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let AllocatedDevice { driver, pool, device, .. } = self.device;
+        write!(f, "claim {}/{}, device {driver}/{pool}/{device}: ", self.namespace, self.claim)?;
+        if let ReasonKind::ProposedTaint { taint, .. } = self.kind {
+            write!(f, "taint {taint}, ")?;
+        }
+        self.write_verdict(f)
+    }
+}
+
+/// Short form where pod and taint are already shown: `claim, pool/device: no toleration`.
+#[derive(Clone, Copy, Debug)]
+pub struct ShortReason<'s> {
+    pub reason: OutcomeReason<'s>,
+    /// True to include the name of the claim. It is omitted if the pod has only one claim.
+    pub names_claim: bool,
+}
+
+impl fmt::Display for ShortReason<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let AllocatedDevice { pool, device, .. } = self.reason.device;
+        if self.names_claim {
+            write!(f, "{}, ", self.reason.claim)?;
+        }
+        write!(f, "{pool}/{device}: ")?;
+        self.reason.write_verdict(f)
+    }
+}
+
+/// Writes `no toleration`, or the toleration that decides for how long the taint is tolerated.
 fn write_tolerance(f: &mut fmt::Formatter<'_>, tolerance: Tolerance<'_>) -> fmt::Result {
     match tolerance {
         Tolerance::No => f.write_str("no toleration"),

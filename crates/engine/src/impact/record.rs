@@ -67,7 +67,8 @@ pub struct Toleration {
 }
 
 impl Toleration {
-    /// True if it tolerates the taint for the scheduler but, because it has no effect, not for the eviction controller.
+    /// True if the toleration lets the scheduler use a device with this taint but does not stop the eviction
+    /// controller, because it has no effect.
     pub(super) fn schedules_only(&self, taint: &Taint) -> bool {
         let taint_fields = TaintFields { effect: "NoExecute", ..taint.fields() };
         self.effect.is_empty() && matches(self.fields(), taint_fields)
@@ -113,7 +114,7 @@ pub struct Selector {
     pub by_class: ClassSelection,
 }
 
-/// Whether a rule also selects devices by class or CEL expression (1.33, 1.34, drafts).
+/// Whether a DeviceTaintRule also selects devices by class or CEL expression, which 1.33, 1.34 and drafts support.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub enum ClassSelection {
     /// The rule has no such criteria.
@@ -235,7 +236,7 @@ pub(super) struct DeviceClass {
     pub(super) expressions: Box<[Box<str>]>,
 }
 
-/// Tolerations shared by several allocation results.
+/// A list of tolerations, which allocation results with equal tolerations share.
 pub(super) type Tolerations = Arc<[Toleration]>;
 
 /// The fields of a ResourceClaim that evictions depend on.
@@ -250,6 +251,8 @@ pub(super) struct Claim {
     pub(super) reserved: Box<[ClaimConsumer]>,
 }
 
+/// The object that controls a claim. The controller evicts a pod for a claim from a template only if the pod, or its
+/// PodGroup, controls the claim.
 #[derive(Debug)]
 pub(super) struct ClaimOwner {
     pub(super) uid: Uid,

@@ -90,7 +90,7 @@ impl CompiledCriteria {
     }
 }
 
-/// The devices that the class and the expressions of one rule select.
+/// The devices that match the class and the expressions of one DeviceTaintRule.
 #[derive(Debug)]
 struct EvaluatedRule<'s> {
     /// The selected devices, by pool and name.
@@ -99,17 +99,17 @@ struct EvaluatedRule<'s> {
     notes: Vec<String>,
 }
 
-/// The devices that rules with a class or expressions select, by the name of the rule.
+/// The devices that each DeviceTaintRule with a class or expressions selects, by the name of the rule.
 #[derive(Debug, Default)]
-pub(super) struct ClassSelections<'s> {
+pub(super) struct DevicesByRule<'s> {
     /// `None` if the snapshot does not store the data that the evaluation needs.
     rules: HashMap<&'s str, Option<EvaluatedRule<'s>>, RandomState>,
 }
 
-impl<'s> ClassSelections<'s> {
+impl<'s> DevicesByRule<'s> {
     /// Evaluates the rules that have a class or expressions, if the release supports these fields.
-    pub(super) fn new(snapshot: &'s Snapshot, rules: &[&'s Rule], profile: &Profile) -> ClassSelections<'s> {
-        let mut selections = ClassSelections::default();
+    pub(super) fn new(snapshot: &'s Snapshot, rules: &[&'s Rule], profile: &Profile) -> DevicesByRule<'s> {
+        let mut selections = DevicesByRule::default();
         if profile.rule_class_selectors {
             for rule in rules {
                 if let (Some(selector), Some(criteria)) = (&rule.selector, rule.class_criteria()) {
@@ -132,7 +132,8 @@ impl<'s> ClassSelections<'s> {
         }
     }
 
-    /// True if the rule has a class or expressions that are not evaluated, so that it may select fewer devices.
+    /// True if the rule has a class or expressions that cannot be evaluated, so that it may select fewer devices than
+    /// assumed.
     pub(super) fn is_unknown(&self, rule: &Rule) -> bool {
         matches!(self.rules.get(&*rule.name), Some(None))
     }
@@ -167,10 +168,10 @@ fn evaluate_rule<'s>(
         evaluated.notes.push(format!("DeviceClass `{class}` does not exist, so the rule selects no devices"));
         return Some(evaluated);
     }
-    let mut problems = Problems::default();
+    let mut problems = EvaluationProblems::default();
     for (driver, pools) in &snapshot.drivers {
         for slot in pools.values() {
-            let slices = snapshot.pool(*slot).into_iter().flat_map(Pool::current_slices);
+            let slices = snapshot.pools.get(*slot).into_iter().flat_map(Pool::current_slices);
             for slice in slices {
                 let wanted = |device: &str| selector.selects(driver, &slice.pool, device);
                 let selected = selected_in_slice(&compiled, slice, wanted, &mut problems)?;
@@ -189,7 +190,7 @@ fn selected_in_slice<'s>(
     compiled: &CompiledCriteria,
     slice: &'s Slice,
     wanted: impl Fn(&str) -> bool,
-    problems: &mut Problems,
+    problems: &mut EvaluationProblems,
 ) -> Option<Vec<&'s str>> {
     let mut selected = Vec::new();
     if !slice.devices.iter().any(|device| wanted(&device.name)) {
@@ -219,16 +220,16 @@ fn selected_in_slice<'s>(
     Some(selected)
 }
 
-/// Problems that occur while a rule is evaluated.
+/// What goes wrong while the class and expressions of a rule are evaluated, device by device.
 #[derive(Default)]
-struct Problems {
+struct EvaluationProblems {
     /// Devices for which an expression fails.
     failed: ProblemTally,
     /// Slices with a device for which an expression does not compile.
     stuck: ProblemTally,
 }
 
-/// Number of occurrences of a problem, and the first occurrence.
+/// How often a problem occurs, and a text about its first occurrence.
 #[derive(Default)]
 struct ProblemTally {
     count: usize,
@@ -244,11 +245,12 @@ impl ProblemTally {
     }
 }
 
-impl Problems {
+impl EvaluationProblems {
     /// Returns one sentence for each kind of problem that occurs.
     fn sentences(&self) -> Vec<String> {
         let mut sentences = Vec::new();
-        let first = |tally: &ProblemTally| first_line(&tally.first).to_owned();
+        // Errors of compilers have several lines.
+        let first = |tally: &ProblemTally| tally.first.lines().next().unwrap_or_default().to_owned();
         match self.failed.count {
             0 => {}
             1 => sentences.push(format!(
@@ -270,9 +272,4 @@ impl Problems {
         }
         sentences
     }
-}
-
-/// Returns the first line of a text; errors of compilers have several.
-fn first_line(text: &str) -> &str {
-    text.lines().next().unwrap_or_default()
 }

@@ -5,7 +5,7 @@
 //! error. Fields that are not listed are not checked; null and absent are the same, as in Go.
 
 use super::kinds::SnapshotKind;
-use super::read::{UnreadableObject, unreadable};
+use super::read::{UnreadableObject, unreadable_object};
 use tollgate_api::view::{ObjectMeta, View as _};
 use tollgate_document::doc::{Name, Value, ValueKind as Json};
 use tollgate_document::field::Path;
@@ -82,11 +82,11 @@ pub(super) fn check_fields(kind: SnapshotKind, object: Value<'_>) -> Result<(), 
     };
     shape
         .check_shape(&Path::ROOT, object)
-        .map_err(|(at, detail)| unreadable(kind.name(), object, at, &detail))
+        .map_err(|(at, detail)| unreadable_object(kind.name(), object, at, &detail))
 }
 
-/// Checks that an object has the name, namespace and uid that other objects refer to it by, as far as its kind needs
-/// them.
+/// Checks that an object has a name and, if its kind needs them, the namespace and the uid that other objects refer to
+/// it by.
 pub(super) fn check_identity(kind: SnapshotKind, object: Value<'_>) -> Result<(), UnreadableObject> {
     const METADATA: Name = Name::of("metadata");
     let metadata = ObjectMeta::of(object.field(METADATA));
@@ -101,11 +101,12 @@ pub(super) fn check_identity(kind: SnapshotKind, object: Value<'_>) -> Result<()
         Some((field, _, _)) => {
             let at = Path::ROOT.field("metadata");
             let detail = "is missing; every object in a cluster has this field";
-            Err(unreadable(kind.name(), object, at.field(field).owned(), detail))
+            Err(unreadable_object(kind.name(), object, at.field(field).owned(), detail))
         }
     }
 }
 
+/// The path of a value that has the wrong shape, and what is wrong with it.
 type ShapeError = (tollgate_document::field::FieldPath, String);
 
 impl FieldShape {

@@ -5,9 +5,9 @@ use super::interner::InternedStr;
 use super::kinds::SnapshotKind;
 use super::snapshot::Snapshot;
 
-/// An object that was removed from a snapshot because the snapshot takes too much memory.
+/// An object that was removed from a snapshot because the snapshot exceeded its limit of memory.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct LeftOutObject {
+pub struct RemovedObject {
     pub kind: SnapshotKind,
     pub namespace: Box<str>,
     pub name: Box<str>,
@@ -16,7 +16,7 @@ pub struct LeftOutObject {
 }
 
 /// Writes the kind and name, such as `ResourceClaim ml/train`.
-impl std::fmt::Display for LeftOutObject {
+impl std::fmt::Display for RemovedObject {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let slash = if self.namespace.is_empty() { "" } else { "/" };
         write!(f, "{} {}{slash}{}", self.kind.name(), self.namespace, self.name)
@@ -41,7 +41,7 @@ impl Snapshot {
         sizes
     }
 
-    /// Returns the bytes that an object counts for; 0 if it is not stored.
+    /// Returns the bytes of memory that are counted for a stored object; 0 if it is not stored.
     fn bytes_of(&self, kind: SnapshotKind, namespace: &str, name: &str) -> usize {
         let found = match kind {
             SnapshotKind::Slice => self.slices.get(name).map(|slice| slice.bytes),
@@ -71,7 +71,7 @@ impl Snapshot {
     /// Does nothing if the snapshot takes at most `limit` bytes. Otherwise removes the largest objects until it takes
     /// clearly less, and returns them; slices, classes and rules, which only drivers and administrators write, are
     /// removed last.
-    pub fn shed_largest_objects(&mut self, limit: usize) -> Vec<LeftOutObject> {
+    pub fn shed_largest_objects(&mut self, limit: usize) -> Vec<RemovedObject> {
         let mut removed = Vec::new();
         if self.bytes <= limit {
             return removed;
@@ -88,7 +88,7 @@ impl Snapshot {
                 break;
             }
             self.remove(kind, &namespace, &name);
-            removed.push(LeftOutObject {
+            removed.push(RemovedObject {
                 kind,
                 namespace: (&*namespace).into(),
                 name: (&*name).into(),

@@ -23,7 +23,7 @@ impl Slot {
 }
 
 /// Stores records in slots, which are found by namespace and name and reused after a removal.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct SlotMap<T> {
     entries: Vec<SlotEntry<T>>,
     by_name: HashMap<InternedStr, HashMap<InternedStr, Slot, RandomState>, RandomState>,
@@ -35,12 +35,6 @@ pub(super) struct SlotMap<T> {
 struct SlotEntry<T> {
     key: Option<(InternedStr, InternedStr)>,
     value: T,
-}
-
-impl<T> Default for SlotMap<T> {
-    fn default() -> SlotMap<T> {
-        SlotMap { entries: Vec::new(), by_name: HashMap::default(), free: Vec::new() }
-    }
 }
 
 impl<T: Default> SlotMap<T> {

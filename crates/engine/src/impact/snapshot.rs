@@ -11,16 +11,14 @@ use std::sync::Arc;
 
 use foldhash::fast::RandomState;
 
-use super::cost;
-use super::details;
 use super::details::DeviceDetails;
 use super::interner::{InternedStr, StringInterner};
 use super::kinds::{SnapshotKind, is_unknown_resource_version, resource_version_of};
 use super::other_apis::patches::PatchedDevice;
 use super::read::{self, UnreadableObject};
 use super::record::{Budget, Claim, ClaimReference, DeviceClass, Pod, Rule, Slice};
-use super::shape;
 use super::slots::{Slot, SlotMap};
+use super::{cost, details, shape};
 use tollgate_api::profile::{ApiKind, Version};
 use tollgate_api::view::{self, View as _};
 use tollgate_document::doc::{Builder, Doc, Name as Field, Syntax, Value};
@@ -37,7 +35,7 @@ pub(super) struct Pool {
     slices: Vec<Arc<Slice>>,
     newest: i64,
     /// For each device, the slots of its claims, once for each allocation result.
-    allocated: BTreeMap<InternedStr, Vec<Slot>>,
+    pub(super) allocated: BTreeMap<InternedStr, Vec<Slot>>,
 }
 
 impl Default for Pool {
@@ -52,21 +50,17 @@ impl Pool {
         self.slices.iter().map(|slice| &**slice).filter(|slice| slice.generation == self.newest)
     }
 
-    /// Returns the allocated devices, with one slot of a claim for each allocation result.
-    pub(super) fn allocated(&self) -> &BTreeMap<InternedStr, Vec<Slot>> {
-        &self.allocated
-    }
-
     fn is_empty(&self) -> bool {
         self.slices.is_empty() && self.allocated.is_empty()
     }
 
+    /// Sets the newest generation to that of the slices that are stored now.
     fn update_newest(&mut self) {
         self.newest = self.slices.iter().map(|slice| slice.generation).max().unwrap_or(i64::MIN);
     }
 }
 
-/// A claim, or only the name of a claim that a pod uses and that is not stored yet.
+/// A claim and the pods that use it. Without a record if pods name a claim that is not stored, yet or any more.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ClaimEntry {
     pub(super) record: Option<Arc<Claim>>,
@@ -131,7 +125,7 @@ impl Snapshot {
         Snapshot { details, ..Snapshot::default() }
     }
 
-    /// Stores these details of the devices of slices that are stored from now on.
+    /// Sets which details of devices are stored; applies to slices that are stored from now on.
     pub fn store_details(&mut self, details: DeviceDetails) {
         self.details = details;
     }
@@ -152,7 +146,7 @@ impl Snapshot {
         let Some(kind) = SnapshotKind::of(api_version, kind) else {
             return if is_unknown_resource_version(api_version, kind) {
                 let detail = format!("{api_version} is not supported");
-                Err(read::unreadable(kind, object, Path::ROOT.field("apiVersion").owned(), &detail))
+                Err(read::unreadable_object(kind, object, Path::ROOT.field("apiVersion").owned(), &detail))
             } else {
                 Ok(None)
             };
@@ -162,7 +156,7 @@ impl Snapshot {
         }
         shape::check_fields(kind, object)?;
         let version = resource_version_of(api_version).unwrap_or(Version::V1);
-        let before = self.names.added_bytes();
+        let before = self.names.added_bytes;
         match kind {
             SnapshotKind::Slice => {
                 shape::check_identity(kind, object)?;
@@ -174,7 +168,7 @@ impl Snapshot {
                 let claim = view::Claim::of(object);
                 let mut record = read::claim_record(claim, version, &mut self.names);
                 let (namespace, name) = (claim.metadata().namespace(), claim.metadata().name());
-                record.bytes = cost::claim_bytes(&record, name.len(), self.names.added_bytes() - before);
+                record.bytes = cost::claim_bytes(&record, name.len(), self.names.added_bytes - before);
                 self.put_claim(namespace, name, record);
             }
             SnapshotKind::Pod => {
@@ -198,7 +192,7 @@ impl Snapshot {
                 let budget = view::Budget::of(object);
                 let namespace = self.names.intern(budget.metadata().namespace());
                 let mut record = read::budget_record(budget, &mut self.names);
-                record.bytes = cost::budget_bytes(&record, self.names.added_bytes() - before);
+                record.bytes = cost::budget_bytes(&record, self.names.added_bytes - before);
                 self.remove(kind, &namespace, &record.name);
                 self.bytes += record.bytes;
                 self.budgets
@@ -222,8 +216,9 @@ impl Snapshot {
                 read::check_schema(ApiKind::DeviceClass, version, object)?;
                 shape::check_identity(kind, object)?;
                 let name = self.names.intern(object.get("metadata").get("name").str());
-                let mut class = read::class_record(view::Class::of(object));
-                class.bytes = cost::class_bytes(&class, self.names.added_bytes() - before);
+                let expressions = read::cel_expressions(view::Class::of(object).spec().selectors());
+                let mut class = DeviceClass { bytes: 0, expressions };
+                class.bytes = cost::class_bytes(&class, self.names.added_bytes - before);
                 self.remove(kind, "", &name);
                 self.bytes += class.bytes;
                 self.classes.insert(name, Arc::new(class));
@@ -280,10 +275,6 @@ impl Snapshot {
         self.slices.get(name).map(|slice| &**slice)
     }
 
-    pub(super) fn pool(&self, slot: Slot) -> Option<&Pool> {
-        self.pools.get(slot)
-    }
-
     pub(super) fn pool_named(&self, driver: &str, pool: &str) -> Option<&Pool> {
         self.pools.get(self.pools.find(driver, pool)?)
     }
@@ -298,7 +289,8 @@ impl Snapshot {
         budgets.into_iter().flat_map(BTreeMap::values).map(|budget| &**budget)
     }
 
-    /// Stores a slice, with the taints that patches give its devices; taints without a time get `now`.
+    /// Stores a slice, replacing the previous one. `patched` are the taints that ResourceSlicePatches give its devices;
+    /// taints without a time get `now`.
     pub(super) fn apply_slice(
         &mut self,
         object: Value<'_>,
@@ -307,7 +299,7 @@ impl Snapshot {
         patched: &[PatchedDevice<'_>],
     ) -> Result<(), UnreadableObject> {
         details::check_slice_schema(self.details, version, object)?;
-        let before = self.names.added_bytes();
+        let before = self.names.added_bytes;
         let mut slice = read::slice_record(view::Slice::of(object), version, now, &mut self.names);
         details::add_details(
             &mut slice,
@@ -316,8 +308,8 @@ impl Snapshot {
             version,
             &mut self.names,
         );
-        read::apply_patches(&mut slice, patched, now, &mut self.names);
-        slice.bytes = cost::slice_bytes(&slice, self.names.added_bytes() - before);
+        read::set_patched_taints(&mut slice, patched, now, &mut self.names);
+        slice.bytes = cost::slice_bytes(&slice, self.names.added_bytes - before);
         self.put_slice(slice);
         Ok(())
     }
@@ -356,7 +348,7 @@ impl Snapshot {
         slot
     }
 
-    /// Changes a pool, if it exists, and removes it if it is empty afterwards.
+    /// Changes a pool, if it is stored, and removes it if it is empty afterwards.
     fn update_pool(&mut self, driver: &InternedStr, name: &InternedStr, change: impl FnOnce(&mut Pool)) {
         let Some(slot) = self.pools.find(driver, name) else { return };
         let Some(pool) = self.pools.get_mut(slot) else { return };
@@ -424,7 +416,7 @@ impl Snapshot {
 
     /// Stores a pod and links it to its claims.
     fn put_pod(&mut self, pod: view::Pod<'_>) {
-        let added = self.names.added_bytes();
+        let added = self.names.added_bytes;
         let namespace = self.names.intern(pod.metadata().namespace());
         let slot = self.pods.find_or_insert(&namespace, pod.metadata().name());
         let before = self.pods.get_mut(slot).and_then(Option::take);
@@ -447,7 +439,7 @@ impl Snapshot {
         let Some((_, name)) = self.pods.key(slot) else { return };
         let mut record =
             read::pod_record(pod, namespace, InternedStr::clone(name), claims.into(), &mut self.names);
-        record.bytes = cost::pod_bytes(&record, self.names.added_bytes() - added);
+        record.bytes = cost::pod_bytes(&record, self.names.added_bytes - added);
         self.bytes -= before.map_or(0, |before| before.bytes);
         if let Some(entry) = self.pods.get_mut(slot) {
             self.bytes += record.bytes;

@@ -18,9 +18,9 @@ use super::record::Rule;
 use super::snapshot::{Pool, Pools, Snapshot};
 use tollgate_api::profile::Profile;
 
-/// The DeviceTaintRules of a cluster, with one of them replaced or added.
+/// Which DeviceTaintRules are counted together: those of a snapshot, with one of them replaced or added.
 #[derive(Clone, Copy, Debug)]
-pub struct RulesTogether<'s> {
+pub struct TaintedDevicesQuery<'s> {
     /// The state of the cluster.
     pub snapshot: &'s Snapshot,
     /// The release, which decides whether rules can select by class or expression.
@@ -33,7 +33,7 @@ pub struct RulesTogether<'s> {
     pub by_class: bool,
 }
 
-/// The tainted devices, as sets of names that need not exist.
+/// The devices that several DeviceTaintRules taint, as sets of names. The names need not exist.
 #[derive(Debug)]
 pub struct TaintedDevices<'s> {
     snapshot: &'s Snapshot,
@@ -70,7 +70,7 @@ impl<'s> SelectedDevices<'s> {
     }
 }
 
-impl<'s> RulesTogether<'s> {
+impl<'s> TaintedDevicesQuery<'s> {
     /// Collects the devices that the DeviceTaintRules taint with NoSchedule or NoExecute.
     pub fn tainted_devices(self) -> TaintedDevices<'s> {
         let mut tainted = TaintedDevices {
@@ -114,7 +114,7 @@ impl<'s> TaintedDevices<'s> {
         self.has_class_rules
     }
 
-    /// Returns the number of published devices of a driver that are tainted.
+    /// Returns how many of the devices that a driver publishes are tainted.
     pub fn count(&self, driver: &str) -> usize {
         let Some(pools) = self.snapshot.drivers.get(driver) else { return 0 };
         let none = SelectedDevices::default();
@@ -123,24 +123,27 @@ impl<'s> TaintedDevices<'s> {
         if both.iter().any(|selected| selected.all) {
             return count_published(self.snapshot, pools);
         }
-        let pool = |name: &str| pools.get(name).and_then(|slot| self.snapshot.pool(*slot));
+        let pool = |name: &str| pools.get(name).and_then(|slot| self.snapshot.pools.get(*slot));
         if both.iter().all(|selected| selected.devices.is_empty()) {
             // Only named pools can have tainted devices.
             let names =
                 both.iter().flat_map(|selected| selected.pools.iter().chain(selected.pool_devices.keys()));
             let names: HashSet<&str, RandomState> = names.copied().collect();
-            return names.iter().filter_map(|name| Some(tainted_in(name, pool(name)?, both))).sum();
+            return names
+                .iter()
+                .filter_map(|name| Some(count_tainted_in_pool(name, pool(name)?, both)))
+                .sum();
         }
         let counts = pools.iter().filter_map(|(name, slot)| {
-            let pool = self.snapshot.pool(*slot)?;
-            Some(tainted_in(name, pool, both))
+            let pool = self.snapshot.pools.get(*slot)?;
+            Some(count_tainted_in_pool(name, pool, both))
         });
         counts.sum()
     }
 }
 
 /// Returns the number of published devices of a pool that are tainted.
-fn tainted_in(name: &str, pool: &Pool, selected: [&SelectedDevices<'_>; 2]) -> usize {
+fn count_tainted_in_pool(name: &str, pool: &Pool, selected: [&SelectedDevices<'_>; 2]) -> usize {
     if selected.iter().any(|selected| selected.pools.contains(name)) {
         return pool.current_slices().map(|slice| slice.devices.len()).sum();
     }
@@ -156,7 +159,7 @@ fn tainted_in(name: &str, pool: &Pool, selected: [&SelectedDevices<'_>; 2]) -> u
 
 /// Returns the number of devices that current slices of these pools list.
 fn count_published(snapshot: &Snapshot, pools: &Pools) -> usize {
-    let pools = pools.values().filter_map(|slot| snapshot.pool(*slot));
+    let pools = pools.values().filter_map(|slot| snapshot.pools.get(*slot));
     pools.flat_map(Pool::current_slices).map(|slice| slice.devices.len()).sum()
 }
 
@@ -166,7 +169,7 @@ impl Snapshot {
         self.drivers.keys().map(|name| &**name)
     }
 
-    /// Returns the number of devices that a driver publishes.
+    /// Returns the number of devices that a driver publishes in current slices.
     pub fn published_devices(&self, driver: &str) -> usize {
         self.drivers.get(driver).map_or(0, |pools| count_published(self, pools))
     }

@@ -7,11 +7,10 @@
 
 use std::collections::BTreeSet;
 
-use super::partitions;
 use super::placement::NodeSet;
 use super::record::Selector;
 use super::snapshot::{Pool, Snapshot};
-use super::unmatched;
+use super::{partitions, unmatched};
 use tollgate_api::conform::suggest::nearest;
 
 /// Devices that a user names on the command line.
@@ -36,7 +35,8 @@ pub struct NameSelector {
 pub struct ResolvedTarget {
     /// One selector for each rule that is needed.
     pub devices: Vec<NameSelector>,
-    /// Notes about devices that may belong to the target but are omitted.
+    /// Sentences about devices that may belong to the target but are not selected, such as those that several nodes
+    /// share.
     pub notes: Vec<String>,
 }
 
@@ -115,7 +115,7 @@ fn resolve_names(names: &NameSelector, snapshot: &Snapshot) -> Result<ResolvedTa
         device: shared(&names.device),
         ..Selector::default()
     };
-    let Some(reason) = unmatched::missing_name(&selector, snapshot) else {
+    let Some(reason) = unmatched::explain_missing_name(&selector, snapshot) else {
         return Ok(ResolvedTarget { devices: vec![names.clone()], notes: Vec::new() });
     };
     let Some(driver) = names.driver.as_deref().filter(|name| !snapshot.drivers.contains_key(*name)) else {
@@ -137,7 +137,7 @@ fn resolve_names(names: &NameSelector, snapshot: &Snapshot) -> Result<ResolvedTa
 /// Returns every node that a current slice names.
 fn node_names(snapshot: &Snapshot) -> BTreeSet<&str> {
     let mut nodes = BTreeSet::new();
-    for (_, _, pool) in pools(snapshot) {
+    for (_, _, pool) in named_pools(snapshot) {
         for slice in pool.current_slices() {
             for device in &slice.devices {
                 if let NodeSet::Nodes(names) = slice.placement.of_device(&device.name) {
@@ -150,9 +150,9 @@ fn node_names(snapshot: &Snapshot) -> BTreeSet<&str> {
 }
 
 /// Returns the pools as (driver, pool name, pool).
-fn pools(snapshot: &Snapshot) -> impl Iterator<Item = (&str, &str, &Pool)> {
+fn named_pools(snapshot: &Snapshot) -> impl Iterator<Item = (&str, &str, &Pool)> {
     snapshot.drivers.iter().flat_map(move |(driver, pools)| {
-        let known = pools.iter().filter_map(move |(name, slot)| Some((name, snapshot.pool(*slot)?)));
+        let known = pools.iter().filter_map(move |(name, slot)| Some((name, snapshot.pools.get(*slot)?)));
         known.map(move |(name, pool)| (&**driver, &**name, pool))
     })
 }
@@ -161,7 +161,7 @@ fn pools(snapshot: &Snapshot) -> impl Iterator<Item = (&str, &str, &Pool)> {
 /// whose node is not known; an error if there are none.
 fn resolve_node(node: &str, snapshot: &Snapshot) -> Result<ResolvedTarget, String> {
     let mut resolved = ResolvedTarget::default();
-    for (driver, name, pool) in pools(snapshot) {
+    for (driver, name, pool) in named_pools(snapshot) {
         let mut own: BTreeSet<&str> = BTreeSet::new();
         let (mut others, mut is_shared, mut is_unknown) = (0, false, false);
         for slice in pool.current_slices() {

@@ -8,14 +8,9 @@ use super::record::Selector;
 use super::snapshot::{Pool, Snapshot};
 use tollgate_api::conform::suggest::nearest;
 
-/// Returns in one sentence why the selector selects no devices; `None` if every name exists, but not on one device.
-pub(super) fn no_match_reason(selector: &Selector, snapshot: &Snapshot) -> Option<String> {
-    missing_name(selector, snapshot).map(|missing| format!("the rule selects no devices: {missing}"))
-}
-
 /// Returns a sentence about the first name in the selector that no ResourceSlice contains, with a similar
 /// existing name; `None` if all names exist.
-pub(super) fn missing_name(selector: &Selector, snapshot: &Snapshot) -> Option<String> {
+pub(super) fn explain_missing_name(selector: &Selector, snapshot: &Snapshot) -> Option<String> {
     let drivers = &snapshot.drivers;
     let in_driver = |name: &str| selector.driver.as_deref().is_none_or(|wanted| wanted == name);
     if let Some(driver) = selector.driver.as_deref()
@@ -33,7 +28,7 @@ pub(super) fn missing_name(selector: &Selector, snapshot: &Snapshot) -> Option<S
     }
     let device = selector.device.as_deref()?;
     let pools = pools.filter(|(name, _)| selector.pool.as_deref().is_none_or(|wanted| wanted == &***name));
-    let slices = pools.filter_map(|(_, slot)| snapshot.pool(*slot)).flat_map(Pool::current_slices);
+    let slices = pools.filter_map(|(_, slot)| snapshot.pools.get(*slot)).flat_map(Pool::current_slices);
     let mut names: Vec<&str> =
         slices.flat_map(|slice| slice.devices.iter()).map(|device| &*device.name).collect();
     names.sort_unstable();
@@ -78,7 +73,7 @@ fn unpadded(name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::no_match_reason;
+    use super::explain_missing_name;
     use crate::impact::Snapshot;
     use crate::impact::record::Selector;
     use tollgate_document::doc;
@@ -126,8 +121,8 @@ mod tests {
             let arc = |name: Option<&str>| name.map(Into::into);
             let selector =
                 Selector { driver: arc(driver), pool: arc(pool), device: arc(device), ..Selector::default() };
-            let expected = expected.map(|end| format!("the rule selects no devices: no ResourceSlice {end}"));
-            assert_eq!(no_match_reason(&selector, &snapshot), expected);
+            let expected = expected.map(|end| format!("no ResourceSlice {end}"));
+            assert_eq!(explain_missing_name(&selector, &snapshot), expected);
         }
     }
 }

@@ -26,7 +26,7 @@ pub(super) struct PolicyDefect {
     /// The first error in the policy.
     error: Box<str>,
     /// True if the policy has `validations`, which `match.drivers` does not narrow.
-    is_for_every_driver: bool,
+    applies_to_every_driver: bool,
 }
 
 /// Returns a policy that cannot be evaluated. It matches the requests that the valid fields of its `spec.match`
@@ -45,7 +45,7 @@ pub(super) fn broken_policy(kind: PolicyKind, spec: Value<'_>, errors: &[PolicyF
     });
     // Faults of expressions are already among the errors.
     let mut ignored = PolicyFaults::default();
-    let expressions = Expressions::read(spec, &at, scope.kinds(), &mut ignored);
+    let expressions = Expressions::read(spec, &at, &scope.kinds, &mut ignored);
     let seen = SeenSchemas::default();
     let schemas = SchemaSource::without_files(&seen);
     let action = read_action(spec);
@@ -60,7 +60,7 @@ pub(super) fn broken_policy(kind: PolicyKind, spec: Value<'_>, errors: &[PolicyF
         generation: None,
         broken: first.map(|error| PolicyDefect {
             error: format!("{error}{more}").into(),
-            is_for_every_driver: spec.get("validations").exists(),
+            applies_to_every_driver: spec.get("validations").exists(),
         }),
         exempt: if is_faulty("spec.exempt") {
             Exemptions::default()
@@ -90,18 +90,18 @@ impl Policy {
         context: &Context<'_>,
         report: &mut ViolationReport<'_>,
     ) {
-        if !defect.is_for_every_driver && !self.covers_driver(admission, context) {
+        if !defect.applies_to_every_driver && !self.covers_driver(admission, context) {
             return;
         }
         let error = &defect.error;
-        let level = if self.expressions.ignore_failures() { Level::Warn } else { Level::Deny };
+        let level = if self.expressions.ignores_failures { Level::Warn } else { Level::Deny };
         let detail = format!("cannot evaluate {}: {error}", self.describe());
         let short = "cannot be checked, because the policy is invalid";
         let rule = self.spec.kind().rule();
         report.report(self, rule, &Path::ROOT).at_most(level).internal(detail).warns(self, short, None);
     }
 
-    /// True if the object is about a driver in `match.drivers`, or if that is not known.
+    /// True if the object is about a driver in `match.drivers` of the policy, or if its driver is not known.
     fn covers_driver(&self, admission: &DecodedAttributes<'_>, context: &Context<'_>) -> bool {
         if !self.scope.limits_drivers() {
             return true;

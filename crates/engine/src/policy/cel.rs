@@ -33,7 +33,7 @@ pub(super) struct Program {
     is_deep: bool,
     /// True if the expression uses `namespaceObject`.
     pub(super) needs_namespace: bool,
-    /// The names of fields, and the texts, that it contains.
+    /// The names of fields, and the string literals, that the expression contains.
     pub(super) names: BTreeSet<String>,
 }
 
@@ -43,7 +43,8 @@ pub(super) struct Variables<'d> {
     old_object: Value<'d>,
     request: Value<'d>,
     namespace: Value<'d>,
-    /// Made on first use. What one expression has read of an object, the next need not read.
+    /// The variables in the form of the interpreter, made on first use. Values that one expression has converted are
+    /// kept for the next.
     context: OnceCell<Context<'d, 'd>>,
     /// Steps left for this request.
     steps_left: Cell<u64>,
@@ -55,7 +56,8 @@ const FLAT_DEPTH: u32 = 16;
 const DEEP_STACK_BYTES: usize = 32 << 20;
 
 impl Program {
-    /// Compiles an expression. Returns all errors if it is invalid.
+    /// Compiles an expression for repeated evaluation, and returns it with the result of the type check. If it is
+    /// invalid, returns all errors.
     pub(super) fn compile(text: &str, target: Target) -> Result<(Program, Expression), Vec<Fault>> {
         let expression = Expression::compile(text, target, &tollgate_cel::POLICY)?;
         let whole = |message: String| vec![Fault { at: 0, message }];
@@ -74,7 +76,8 @@ impl Program {
         Ok((program, expression))
     }
 
-    /// The boolean result, or why there is none.
+    /// Evaluates the expression and returns its boolean result; an error message if it fails, exceeds the step limit or
+    /// returns something else.
     pub(super) fn evaluate_bool(&self, variables: &Variables<'_>) -> Result<bool, String> {
         self.evaluate(variables, |result| {
             let result = result.downcast_ref::<CelBool>().map(|value| *value.inner());
@@ -82,7 +85,8 @@ impl Program {
         })
     }
 
-    /// The string result, or why there is none.
+    /// Evaluates the expression and returns its string result; an error message if it fails, exceeds the step limit or
+    /// returns something else.
     pub(super) fn evaluate_string(&self, variables: &Variables<'_>) -> Result<String, String> {
         self.evaluate(variables, |result| {
             let result = result.downcast_ref::<CelString<'_>>().map(|text| text.inner().to_owned());
@@ -112,7 +116,7 @@ impl Program {
 }
 
 impl<'d> Variables<'d> {
-    /// The variables of a request.
+    /// Collects the values of the CEL variables for one request; an absent value is null.
     pub(super) fn new(
         object: Value<'d>,
         old_object: Value<'d>,
@@ -134,7 +138,7 @@ impl<'d> Variables<'d> {
             let mut context = Context::with_env(Arc::clone(env()));
             let values = [self.object, self.old_object, self.request, self.namespace];
             for (name, value) in tollgate_cel::POLICY.scope.variables().iter().zip(values) {
-                context.add_variable_as_val(*name, tree::JsonVal::of(value).boxed());
+                context.add_variable_as_val(*name, tree::JsonVal::of(value).as_val().clone_as_boxed());
             }
             context
         })
@@ -154,6 +158,7 @@ pub(super) fn evaluate_any_length(text: &str, variables: &Variables<'_>) -> Resu
     result.ok_or_else(|| "is not true or false".to_owned())
 }
 
+/// Returns the CEL environment of policies, which is made once and shared by all expressions.
 fn env() -> &'static Arc<Env> {
     static ENV: OnceLock<Arc<Env>> = OnceLock::new();
     ENV.get_or_init(|| Arc::new(functions::env()))

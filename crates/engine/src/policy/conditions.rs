@@ -22,17 +22,17 @@ use tollgate_formats::gofmt;
 /// The compiled `matchConditions` and `validations` of a policy.
 #[derive(Debug, Default)]
 pub(super) struct Expressions {
-    conditions: Vec<Condition>,
+    pub(super) conditions: Vec<Condition>,
     validations: Vec<Validation>,
     /// True for `failurePolicy: Ignore`.
-    ignores_failures: bool,
-    /// Names of fields that the expressions read from objects.
+    pub(super) ignores_failures: bool,
+    /// Names of fields that the expressions look for in objects, to find keys that could be confused with them.
     sought: SoughtNames,
 }
 
 /// A compiled match condition: the policy applies only if it is true.
 #[derive(Debug)]
-struct Condition {
+pub(super) struct Condition {
     name: Box<str>,
     program: Program,
 }
@@ -107,7 +107,7 @@ impl Expressions {
         read
     }
 
-    /// The expressions that affect the verdict, which excludes `messageExpression`.
+    /// Returns the expressions on which the verdict depends, that is, all but `messageExpression`.
     fn verdict_programs(&self) -> impl Iterator<Item = &Program> {
         let conditions = self.conditions.iter().map(|condition| &condition.program);
         conditions.chain(self.validations.iter().map(|validation| &validation.program))
@@ -119,37 +119,30 @@ impl Expressions {
         self.verdict_programs().chain(messages).any(|program| program.needs_namespace)
     }
 
-    /// Returns the match conditions alone, if they can be used, or nothing; `failurePolicy` stays.
+    /// Returns the expressions of a broken policy: only its match conditions, or none if these are invalid, and its
+    /// `failurePolicy`.
     pub(super) fn without_validations(self, are_usable: bool) -> Expressions {
         let conditions = if are_usable { self.conditions } else { Vec::new() };
         let sought = SoughtNames::of(conditions.iter().flat_map(|condition| &condition.program.names));
         Expressions { conditions, validations: Vec::new(), ignores_failures: self.ignores_failures, sought }
     }
 
-    /// True for `failurePolicy: Ignore`.
-    pub(super) fn ignore_failures(&self) -> bool {
-        self.ignores_failures
-    }
-
-    /// True if there are match conditions.
-    pub(super) fn has_conditions(&self) -> bool {
-        !self.conditions.is_empty()
-    }
-
-    /// True if there are none.
+    /// True if the policy has neither match conditions nor validations.
     pub(super) fn is_empty(&self) -> bool {
         self.conditions.is_empty() && self.validations.is_empty()
     }
 }
 
-/// The variables `request` and `namespaceObject` as JSON text; [`RequestVariables::parse`] makes documents of it.
+/// The CEL variables `request` and `namespaceObject` as JSON texts, from which [`RequestVariables::parse`] makes
+/// documents.
 pub(super) struct RequestVariables {
     request: String,
     namespace: Option<String>,
 }
 
 impl RequestVariables {
-    /// The variables for a request, as far as they are known.
+    /// Writes `request` from what Tollgate knows of a request, and `namespaceObject` with the namespace's name and
+    /// labels.
     pub(super) fn of(admission: &DecodedAttributes<'_>, context: &Context<'_>) -> RequestVariables {
         let object = admission.object;
         let kind = object.kind();
@@ -185,7 +178,7 @@ impl RequestVariables {
         RequestVariables { request, namespace }
     }
 
-    /// Parses the JSON of the object and of the old object.
+    /// Parses the texts of `request` and `namespaceObject`; the latter is `None` for cluster-scoped objects.
     pub(super) fn parse(&self) -> (Option<Doc<'_>>, Option<Doc<'_>>) {
         let namespace = self.namespace.as_ref().and_then(|text| doc::parse(text).ok());
         let request = doc::parse(&self.request).ok();
@@ -196,7 +189,7 @@ impl RequestVariables {
 }
 
 /// Visits the values that API servers store byte by byte: opaque parameters, and the data of taints.
-fn visit_raw(
+fn visit_opaque_values(
     admission: &DecodedAttributes<'_>,
     context: &Context<'_>,
     visit: &mut dyn FnMut(&Path<'_>, Value<'_>),
@@ -209,8 +202,9 @@ fn visit_raw(
     });
 }
 
-/// Every key and value in its order, duplicates included.
-fn as_written(value: Value<'_>) -> String {
+/// Returns a text that is equal for two JSON values only if they have the same keys and values in the same order,
+/// duplicates included.
+fn text_with_duplicates(value: Value<'_>) -> String {
     let mut out = String::new();
     for part in value.descendants() {
         // Writing to a `String` cannot fail.
@@ -223,9 +217,9 @@ fn as_written(value: Value<'_>) -> String {
 }
 
 impl Policy {
-    /// True if an object has keys that Go decoders read as other keys, where the expressions would not see
-    /// what a driver sees. They are reported, unless they are stored as they are.
-    pub(super) fn has_ambiguous_keys(
+    /// Reports keys in opaque values that Go decoders read as other keys, so that expressions would not see what a
+    /// driver sees. Values that the stored object has as well are not reported. True if something was reported.
+    pub(super) fn report_ambiguous_keys(
         &self,
         admission: &DecodedAttributes<'_>,
         context: &Context<'_>,
@@ -237,21 +231,24 @@ impl Policy {
         let before = report.reported;
         let mut stored: HashSet<String> = HashSet::new();
         if let Some(old) = admission.for_stored_object() {
-            visit_raw(&old, context, &mut |_, value| _ = stored.insert(as_written(value)));
+            visit_opaque_values(&old, context, &mut |_, value| {
+                _ = stored.insert(text_with_duplicates(value))
+            });
         }
-        visit_raw(admission, context, &mut |at, value| {
+        visit_opaque_values(admission, context, &mut |at, value| {
             let sought = &self.expressions.sought;
             if value.is_null() {
                 return;
             }
-            if stored.is_empty() || !stored.contains(&as_written(value)) {
-                report.check_sought_keys(self, POLICY_VALIDATION, sought, value, at);
+            if stored.is_empty() || !stored.contains(&text_with_duplicates(value)) {
+                report.check_sought_keys(self, sought, value, at);
             }
         });
         report.reported > before
     }
 
-    /// True if every match condition holds.
+    /// True if every match condition holds, so that the policy applies. An expression that cannot be evaluated is
+    /// reported, or counts as true with `failurePolicy: Ignore`.
     pub(super) fn conditions_hold(
         &self,
         variables: &Variables<'_>,
@@ -261,7 +258,7 @@ impl Policy {
     ) -> bool {
         let mut failures = Vec::new();
         for condition in &self.expressions.conditions {
-            if self.lacks_namespace(&condition.program, admission, context, report) {
+            if self.report_unknown_namespace(&condition.program, admission, context, report) {
                 return false;
             }
             match condition.program.evaluate_bool(variables) {
@@ -289,7 +286,7 @@ impl Policy {
         report: &mut ViolationReport<'_>,
     ) {
         for (index, validation) in self.expressions.validations.iter().enumerate() {
-            if self.lacks_namespace(&validation.program, admission, context, report) {
+            if self.report_unknown_namespace(&validation.program, admission, context, report) {
                 return;
             }
             match validation.program.evaluate_bool(variables) {
@@ -316,8 +313,8 @@ impl Policy {
         }
     }
 
-    /// True if the expression uses a namespace whose labels are not known.
-    fn lacks_namespace(
+    /// Reports that the labels of the namespace are not known if the expression uses them. True if it was reported.
+    fn report_unknown_namespace(
         &self,
         program: &Program,
         admission: &DecodedAttributes<'_>,
@@ -339,8 +336,9 @@ impl Policy {
     }
 }
 
-/// Evaluates an expression, for tests of expressions that the API server evaluates.
-pub fn evaluate(
+/// Compiles and evaluates one expression. For tests of expressions that the API server evaluates, such as match
+/// conditions of webhooks.
+pub fn evaluate_expression(
     expression: &str,
     object: Value<'_>,
     old: Value<'_>,

@@ -37,9 +37,9 @@ pub struct LaterEnforcement<'s> {
     pub from: Timestamp,
 }
 
-/// The next time at which an entry of a policy resource expires, and which entry.
+/// The entry of a policy resource that expires next, and when.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct Expiry {
+pub struct EntryExpiry {
     /// Time of the expiry.
     pub time: Timestamp,
     /// The entry and its key, such as `allow[0] gpu.example.com/degraded`.
@@ -48,7 +48,7 @@ pub struct Expiry {
 
 impl ResourceState {
     /// Returns the entry of `allow` or `deny` that expires next; `None` if none expires after `now`.
-    pub fn next_expiry(&self, now: Timestamp) -> Option<Expiry> {
+    pub fn next_expiry(&self, now: Timestamp) -> Option<EntryExpiry> {
         let entries: Vec<(&EntryTerms, String)> = match &self.policy.as_ref()?.spec {
             PolicySpec::Toleration(spec) => {
                 let all = spec.entries();
@@ -61,7 +61,7 @@ impl ResourceState {
         };
         let expiry = |(terms, key): (&EntryTerms, String)| {
             let time = terms.expires.filter(|time| *time > now)?;
-            Some(Expiry { time, entry: format!("{} {key}", terms.location) })
+            Some(EntryExpiry { time, entry: format!("{} {key}", terms.location) })
         };
         entries.into_iter().filter_map(expiry).min()
     }
@@ -71,7 +71,7 @@ impl PolicySet {
     /// Returns the allow entries of TolerationPolicies that expire or have expired, the first to expire first.
     pub fn expiring_entries(&self) -> Vec<ExpiringEntry<'_>> {
         let mut entries: Vec<ExpiringEntry<'_>> =
-            self.policies.iter().flat_map(|policy| policy_entries(policy)).collect();
+            self.policies.iter().flat_map(|policy| expiring_entries_of(policy)).collect();
         entries.sort_by_key(|entry| entry.expires);
         entries
     }
@@ -87,7 +87,7 @@ impl PolicySet {
 }
 
 /// Returns the allow entries of a TolerationPolicy that expire; none for other kinds.
-fn policy_entries(policy: &Policy) -> impl Iterator<Item = ExpiringEntry<'_>> {
+fn expiring_entries_of(policy: &Policy) -> impl Iterator<Item = ExpiringEntry<'_>> {
     let spec = match &policy.spec {
         PolicySpec::Toleration(spec) => Some(spec),
         PolicySpec::Taint(_) | PolicySpec::TaintRule(_) | PolicySpec::Parameter(_) => None,

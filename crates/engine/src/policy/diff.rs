@@ -3,7 +3,7 @@
 //! Policies compare requests with finitely many patterns, values, numbers and times, so finitely many representative
 //! requests stand for all: namespaces, labels and users ([`contexts`]), moments in time, and what an object contains
 //! (the [`Aspect`]s, which the kinds of policies implement). Both sets are asked about each of them, so how a policy
-//! is written does not matter. Expressions and JSON Schemas are compared by their canonical texts; a request can
+//! is written does not matter. Expressions and JSON CanonicalSchemas are compared by their canonical texts; a request can
 //! satisfy or violate each of them independently of the others.
 //!
 //! Invariant: what cannot be decided is [`Effect::Unknown`], never [`Effect::None`].
@@ -17,11 +17,11 @@ mod schemas;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-pub(super) use aspects::{Aspect, Circumstances, sample_drivers, sample_keys};
-use aspects::{FoundDifference, compare};
-use contexts::{Cell, Contexts};
+pub(super) use aspects::{Aspect, SampleContext, sample_drivers, sample_keys};
+use aspects::{FoundDifference, compare_aspects};
+use contexts::{RequestGroup, SampleRequests};
 pub use fields::FieldChange;
-pub(super) use schemas::Schemas;
+pub(super) use schemas::CanonicalSchemas;
 
 use super::kind::PolicySpec;
 use super::{MatchedPolicy, Policy, PolicySet};
@@ -31,7 +31,7 @@ use tollgate_document::doc;
 use tollgate_formats::gotime::{self, Timestamp};
 
 /// Maximum number of combinations of namespaces, users, conditions and times that are compared.
-const MAX_SCENES: usize = 100_000;
+const MAX_COMBINATIONS: usize = 100_000;
 /// Maximum number of namespaces, users and kinds that are named as examples.
 const MAX_EXAMPLES: usize = 3;
 
@@ -62,7 +62,7 @@ impl Effect {
         }
     }
 
-    /// Combines the effects of two changes: wider and stricter together is both.
+    /// Combines two effects into the effect of both changes together: wider and stricter is both.
     #[must_use]
     pub fn and(self, other: Effect) -> Effect {
         match (self.min(other), self.max(other)) {
@@ -141,7 +141,7 @@ pub struct Difference {
     pub from: Option<String>,
 }
 
-/// The differences between two sets.
+/// The result of comparing two policy sets.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PolicyDiff {
     /// The effect of all changes together.
@@ -152,23 +152,25 @@ pub struct PolicyDiff {
     pub incomplete: Vec<String>,
 }
 
-/// A policy by kind and name.
+/// Returns kind and name of a policy, such as `TolerationPolicy research`, by which the policies of two sets are
+/// compared.
 fn policy_title(policy: &Policy) -> String {
     format!("{} {}", policy.spec.kind().name(), policy.name)
 }
 
-/// Canonical JSON of a policy. Policies with equal texts have the same meaning.
-fn canonical_json(policy: &Policy) -> String {
+/// Returns the meaning of a policy as a text: its kind, its spec as JSON and its schema files. Policies with equal
+/// texts mean the same.
+fn meaning_of(policy: &Policy) -> String {
     let spec = doc::parse(&policy.json).map(|parsed| parsed.root().get("spec").to_json());
     format!("{} {} {:?}", policy.spec.kind().name(), spec.unwrap_or_default(), policy.schema_files)
 }
 
-/// The level at which a policy reports at a time.
+/// Returns the level at which a policy reports at a time: `Warn` before its `enforceFrom`, then its action.
 pub(super) fn level_at(policy: &Policy, now: Timestamp) -> Level {
     if policy.denies_from(Some(now)).is_some() { Level::Warn } else { policy.action }
 }
 
-/// The times at which the meaning of a policy changes.
+/// Returns the times at which the meaning of a policy changes by itself: `enforceFrom`, and when its entries expire.
 fn change_times(policy: &Policy) -> Vec<Timestamp> {
     let entries: Vec<Timestamp> = match &policy.spec {
         PolicySpec::Toleration(spec) => spec.expiry_times().collect(),
@@ -186,16 +188,16 @@ impl PolicySet {
         for policy in self.policies.iter().chain(&new.policies).filter(|policy| policy.broken.is_some()) {
             comparison.incomplete.insert(format!("{} cannot be evaluated", policy_title(policy)));
         }
-        let contexts = Contexts::of(&self.policies, &new.policies, namespaces);
+        let contexts = SampleRequests::of(&self.policies, &new.policies, namespaces);
         comparison.incomplete.extend(contexts.incomplete.iter().cloned());
-        for cell in &contexts.cells {
-            comparison.compare_cell(cell, &contexts);
+        for group in &contexts.groups {
+            comparison.compare_group(group, &contexts);
         }
         comparison.finish(contexts.namespaces.len())
     }
 }
 
-/// The contexts in which a difference was found: policies, namespaces, users and times.
+/// Where a difference occurs: for which policies, namespaces, users, kinds and operations, and from when on.
 #[derive(Default)]
 struct Occurrences {
     policies: BTreeSet<String>,
@@ -207,7 +209,7 @@ struct Occurrences {
     from: Option<Timestamp>,
 }
 
-/// State while two policy sets are compared.
+/// What is known while two policy sets are compared, and the differences found so far.
 struct Comparison<'s> {
     old: &'s PolicySet,
     new: &'s PolicySet,
@@ -218,15 +220,16 @@ struct Comparison<'s> {
     /// For the policies of both sets, in order: policies with equal meaning have the same number.
     meanings: Vec<usize>,
     found: BTreeMap<FoundDifference, Occurrences>,
-    /// Cached results of comparisons.
-    known: BTreeMap<CircumstancesKey, Vec<(FoundDifference, Vec<String>)>>,
-    scenes: usize,
+    /// Results of earlier comparisons, because many groups of requests have the same policies.
+    known: BTreeMap<SampleContextKey, Vec<(FoundDifference, Vec<String>)>>,
+    combinations: usize,
     incomplete: BTreeSet<String>,
 }
 
-/// Cache key: everything that the result of a comparison depends on.
+/// Everything that the comparison of two sets depends on for one combination: the policies that match, the time, the
+/// object and the user.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct CircumstancesKey {
+struct SampleContextKey {
     /// Indices of the policies that apply, and whether they bind the user.
     matched: Vec<(usize, bool)>,
     time: usize,
@@ -238,7 +241,7 @@ struct CircumstancesKey {
 impl<'s> Comparison<'s> {
     fn new(old: &'s PolicySet, new: &'s PolicySet, now: Timestamp) -> Comparison<'s> {
         let by_title = |set: &'s PolicySet| -> BTreeMap<String, String> {
-            set.policies.iter().map(|policy| (policy_title(policy), canonical_json(policy))).collect()
+            set.policies.iter().map(|policy| (policy_title(policy), meaning_of(policy))).collect()
         };
         let (before, after) = (by_title(old), by_title(new));
         let all = before.keys().chain(after.keys()).cloned();
@@ -248,7 +251,7 @@ impl<'s> Comparison<'s> {
         let meanings = both()
             .map(|policy| {
                 let next = numbers.len();
-                *numbers.entry(canonical_json(policy)).or_insert(next)
+                *numbers.entry(meaning_of(policy)).or_insert(next)
             })
             .collect();
         let later = both().flat_map(|policy| change_times(policy)).filter(|time| *time > now);
@@ -262,65 +265,67 @@ impl<'s> Comparison<'s> {
             meanings,
             found: BTreeMap::new(),
             known: BTreeMap::new(),
-            scenes: 0,
+            combinations: 0,
             incomplete: BTreeSet::new(),
         }
     }
 
-    /// Compares the sets for the requests of one cell: for each user, each outcome of match conditions, at each time.
-    fn compare_cell(&mut self, cell: &Cell, contexts: &Contexts) {
+    /// Compares the sets for one group of requests: for each user, each outcome of match conditions, at each time.
+    fn compare_group(&mut self, group: &RequestGroup, contexts: &SampleRequests) {
         let conditions = |index: &usize| contexts.conditions.get(*index).into_iter().flatten().cloned();
         let count = self.old.policies.len();
         let side = |old: bool| -> BTreeSet<String> {
-            let ours = cell.applying.iter().filter(|index| (**index < count) == old);
+            let ours = group.applying.iter().filter(|index| (**index < count) == old);
             ours.flat_map(conditions).collect()
         };
         let (assignments, is_complete) = expressions::condition_combinations(&side(true), &side(false));
         if !is_complete {
             self.incomplete.insert("too many match conditions apply to the same requests".to_owned());
         }
-        for (number, user) in contexts.users_of(cell.kind).iter().enumerate() {
+        for (number, user) in contexts.users_of(group.kind).iter().enumerate() {
             for (holding, is_certain) in &assignments {
                 let applies =
                     |index: &&usize| conditions(index).all(|condition| holding.contains(&condition));
-                let matched: Vec<(usize, bool)> = cell
+                let matched: Vec<(usize, bool)> = group
                     .applying
                     .iter()
                     .filter(applies)
                     .map(|index| (*index, !user.exempt.contains(index)))
                     .collect();
-                if self.is_same(&matched) {
+                if self.means_same(&matched) {
                     continue;
                 }
                 for time in 0..self.times.len() {
-                    self.scenes += 1;
-                    if self.scenes > MAX_SCENES {
+                    self.combinations += 1;
+                    if self.combinations > MAX_COMBINATIONS {
                         self.incomplete.insert("too many combinations of policies".to_owned());
                         return;
                     }
-                    let key = CircumstancesKey {
+                    let key = SampleContextKey {
                         matched: matched.clone(),
                         time,
-                        operation: cell.operation.name(),
-                        resource: cell.kind.name(),
+                        operation: group.operation.name(),
+                        resource: group.kind.name(),
                         acknowledges: user.acknowledges.clone(),
                     };
                     let results = match self.known.get(&key) {
                         Some(known) => known.clone(),
-                        None => self.compare_scene(&key, cell, &user.json),
+                        None => self.compare_policies(&key, group, &user.json),
                     };
                     self.known.entry(key).or_insert_with(|| results.clone());
                     for (found, policies) in results {
-                        let found = if *is_certain { found } else { found.mark_uncertain() };
-                        self.record(found, policies, cell, (number, user.title.clone()), time);
+                        // Such requests may not exist.
+                        let effect = if *is_certain { found.effect } else { Effect::Unknown };
+                        let found = FoundDifference { effect, ..found };
+                        self.record_difference(found, policies, group, (number, user.title.clone()), time);
                     }
                 }
             }
         }
     }
 
-    /// True if the policies of both sides mean the same, and so do the exemptions from them.
-    fn is_same(&self, matched: &[(usize, bool)]) -> bool {
+    /// True if the policies of both sets that match mean the same, and so do the exemptions from them.
+    fn means_same(&self, matched: &[(usize, bool)]) -> bool {
         let count = self.old.policies.len();
         let side = |old: bool| -> BTreeSet<(Option<&usize>, bool)> {
             let ours = matched.iter().filter(|(index, _)| (*index < count) == old);
@@ -329,11 +334,11 @@ impl<'s> Comparison<'s> {
         side(true) == side(false)
     }
 
-    /// Compares the sets for one combination of policies that apply.
-    fn compare_scene(
+    /// Compares what the policies of both sets that match say, for one combination that was not compared before.
+    fn compare_policies(
         &mut self,
-        key: &CircumstancesKey,
-        cell: &Cell,
+        key: &SampleContextKey,
+        group: &RequestGroup,
         user: &str,
     ) -> Vec<(FoundDifference, Vec<String>)> {
         let (Ok(user), Some(now)) = (doc::parse(user), self.times.get(key.time)) else { return Vec::new() };
@@ -346,27 +351,27 @@ impl<'s> Comparison<'s> {
             };
             list.extend(policy.map(|policy| MatchedPolicy { policy, binds: *binds }));
         }
-        let circumstances = Circumstances::new(cell.kind, cell.operation, user.root(), *now);
-        let results = compare(&before, &after, &circumstances, &self.changed);
-        if circumstances.is_incomplete() {
+        let circumstances = SampleContext::new(group.kind, group.operation, user.root(), *now);
+        let results = compare_aspects(&before, &after, &circumstances, &self.changed);
+        if circumstances.incomplete.get() {
             self.incomplete.insert("the patterns of drivers or keys have too many combinations".to_owned());
         }
         results
     }
 
-    fn record(
+    fn record_difference(
         &mut self,
         found: FoundDifference,
         policies: Vec<String>,
-        cell: &Cell,
+        group: &RequestGroup,
         user: (usize, Option<String>),
         time: usize,
     ) {
         let at = self.found.entry(found).or_default();
         at.policies.extend(policies);
-        at.namespaces.extend(cell.namespaces.iter().cloned());
-        at.resources.insert(cell.kind.name());
-        at.operations.insert(cell.operation.name());
+        at.namespaces.extend(group.namespaces.iter().cloned());
+        at.resources.insert(group.kind.name());
+        at.operations.insert(group.operation.name());
         if at.user.as_ref().is_none_or(|(number, _)| *number > user.0) {
             at.user = Some(user);
         }
@@ -378,13 +383,15 @@ impl<'s> Comparison<'s> {
     }
 
     /// Adds differences in `failurePolicy`, which no sample request shows.
-    fn compare_failures(&mut self) {
+    fn compare_failure_policies(&mut self) {
         for old in &self.old.policies {
             let same = self.new.policies.iter().find(|new| policy_title(new) == policy_title(old));
             let Some(new) = same else { continue };
-            let (before, after) = (old.expressions.ignore_failures(), new.expressions.ignore_failures());
+            let (before, after) = (old.expressions.ignores_failures, new.expressions.ignores_failures);
             let is_known = self.found.iter().any(|(found, at)| {
-                found.effect != Effect::None && at.policies.contains(&policy_title(old)) && found.is_failure()
+                found.effect != Effect::None
+                    && at.policies.contains(&policy_title(old))
+                    && found.what.starts_with(expressions::FAILED_EXPRESSION)
             });
             if before != after && !is_known {
                 let found = FoundDifference::failure_policy(before, after);
@@ -394,8 +401,8 @@ impl<'s> Comparison<'s> {
     }
 
     fn finish(mut self, namespaces: usize) -> PolicyDiff {
-        self.compare_failures();
-        let mut changes = self.changes();
+        self.compare_failure_policies();
+        let mut changes = self.policy_changes();
         let mut differences = Vec::new();
         let mut effect = Effect::None;
         for (found, at) in std::mem::take(&mut self.found) {
@@ -413,7 +420,7 @@ impl<'s> Comparison<'s> {
                 what: found.what,
                 before: found.before,
                 after: found.after,
-                namespaces: if everywhere { Vec::new() } else { shortest(at.namespaces) },
+                namespaces: if everywhere { Vec::new() } else { shortest_names(at.namespaces) },
                 user: at.user.and_then(|(_, title)| title),
                 resources: at.resources.into_iter().collect(),
                 operation,
@@ -428,8 +435,9 @@ impl<'s> Comparison<'s> {
         PolicyDiff { effect, changes, differences, incomplete: self.incomplete.into_iter().collect() }
     }
 
-    /// The policies that are added, removed or changed, with the fields that no request shows.
-    fn changes(&self) -> Vec<PolicyChange> {
+    /// Returns the policies that are added, removed or changed. The effect of a change is unknown at first if it is in
+    /// a field that no sample request covers.
+    fn policy_changes(&self) -> Vec<PolicyChange> {
         let find = |set: &'s PolicySet, wanted: &str| {
             set.policies.iter().find(|policy| policy_title(policy) == wanted)
         };
@@ -438,7 +446,7 @@ impl<'s> Comparison<'s> {
         for name in all.collect::<BTreeSet<String>>() {
             let (before, after) = (find(self.old, &name), find(self.new, &name));
             let fields = match (before, after) {
-                (Some(before), Some(after)) => fields::changed(before, after),
+                (Some(before), Some(after)) => fields::changed_fields(before, after),
                 _ => Vec::new(),
             };
             let (change, policy) = match (before, after) {
@@ -447,7 +455,8 @@ impl<'s> Comparison<'s> {
                 (Some(_), Some(after)) if !fields.is_empty() => (ChangeKind::Changed, after),
                 _ => continue,
             };
-            let effect = if fields.iter().all(fields::is_compared) { Effect::None } else { Effect::Unknown };
+            let effect =
+                if fields.iter().all(fields::has_compared_meaning) { Effect::None } else { Effect::Unknown };
             changes.push(PolicyChange {
                 kind: policy.spec.kind().name(),
                 name: policy.name.to_string(),
@@ -461,20 +470,10 @@ impl<'s> Comparison<'s> {
     }
 }
 
-/// A few of the names, the shortest first.
-fn shortest(names: BTreeSet<String>) -> Vec<String> {
+/// Returns a few of the names as examples, the shortest first.
+fn shortest_names(names: BTreeSet<String>) -> Vec<String> {
     let mut names: Vec<String> = names.into_iter().collect();
     names.sort_by_key(String::len);
     names.truncate(MAX_EXAMPLES);
     names
-}
-
-/// The word for the result of a request at this level.
-fn result_word(level: Option<Level>) -> &'static str {
-    match level {
-        None => "allowed",
-        Some(Level::Audit) => "audited",
-        Some(Level::Warn) => "warned",
-        Some(Level::Deny) => "denied",
-    }
 }

@@ -6,7 +6,7 @@ use crate::tolerance::coverage::{Effects, KeyPattern, PolicyEntry};
 use tollgate_document::doc::Value;
 use tollgate_formats::gotime::{self, Timestamp};
 
-/// The fields that entries about tolerations and about taints have in common.
+/// The fields that an entry about tolerations and one about taints have in common: values, effects, reason and expiry.
 #[derive(Clone, Debug)]
 pub(super) struct EntryTerms {
     /// Path of the entry, such as `allow[0]`.
@@ -18,7 +18,7 @@ pub(super) struct EntryTerms {
 }
 
 impl EntryTerms {
-    /// Reads the entry with that index of a list.
+    /// Reads the common fields of the entry at an index of `allow` or `deny`.
     pub(super) fn read(entry: Value<'_>, list: &str, index: usize) -> EntryTerms {
         let (values, effects) = (entry.get("values"), entry.get("effects"));
         let (reason, expires) = (entry.get("reason"), entry.get("expires"));
@@ -52,12 +52,13 @@ impl EntryTerms {
             && self.values.as_ref().is_none_or(|values| values.iter().any(|known| &**known == value))
     }
 
-    /// Returns ` (reason)`; empty if there is no reason.
+    /// Returns the reason for messages, as ` (reason)`; empty if there is none.
     pub(super) fn reason_suffix(&self) -> String {
         self.reason.as_ref().map(|reason| format!(" ({reason})")).unwrap_or_default()
     }
 
-    /// Returns `, values: [a, b], effects: [NoSchedule]`, without what is not limited.
+    /// Returns the limits of the entry as YAML: `, values: [a, b], effects: [NoSchedule]`, without those that are not
+    /// set.
     pub(super) fn describe(&self) -> String {
         let mut out = String::new();
         if let Some(values) = &self.values {
@@ -120,7 +121,7 @@ impl TolerationEntry {
     }
 }
 
-/// An entry about taints. Its key is a glob that can contain `${driver}`.
+/// A compiled entry of `allow` or `deny` in a TaintPolicy. Its key is a glob that can contain `${driver}`.
 #[derive(Clone, Debug)]
 pub(super) struct TaintEntry {
     pub(super) key: Box<str>,

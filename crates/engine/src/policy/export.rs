@@ -30,7 +30,7 @@ pub use omission::{Omission, OmissionReason};
 use super::PolicySet;
 use crate::rules::Level;
 use draft::PolicyDraft;
-use source::Source;
+use source::ExportedPolicy;
 use tollgate_api::profile::{ApiKind, Profile};
 use tollgate_document::doc;
 use tollgate_formats::gotime::Timestamp;
@@ -65,21 +65,22 @@ pub struct AdmissionPolicy {
 }
 
 impl AdmissionPolicy {
-    /// Name of the exported object, such as `deny-resourceclaims.tollgate.dev`.
+    /// Returns the name of the exported object, such as `deny-resourceclaims.tollgate.dev`.
     pub fn name(&self) -> String {
         let ignored = if self.ignores_failures { "-ignore-failures" } else { "" };
         format!("{}-{}{ignored}.tollgate.dev", self.action.name(), self.kind.resource())
     }
 }
 
-/// A CEL expression with a name.
+/// A variable or match condition of an exported ValidatingAdmissionPolicy: a CEL expression with a name.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct NamedExpression {
     pub name: String,
     pub expression: String,
 }
 
-/// A validation of a ValidatingAdmissionPolicy.
+/// A validation of an exported ValidatingAdmissionPolicy: an expression that must be true, and the message if it is
+/// not.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ExportedValidation {
     pub expression: String,
@@ -97,9 +98,9 @@ impl PolicySet {
         // The texts were written by `Value::to_json`.
         debug_assert!(documents.len() == self.policies.len());
         let mut omissions = BTreeSet::new();
-        let mut sources: Vec<Source<'_>> = Vec::new();
+        let mut sources: Vec<ExportedPolicy<'_>> = Vec::new();
         for (policy, document) in &documents {
-            sources.push(Source::read(policy, document.root(), &sources, now, &mut omissions));
+            sources.push(ExportedPolicy::read(policy, document.root(), &sources, now, &mut omissions));
         }
         let mut policies = Vec::new();
         let is_served = |kind: &ApiKind| {
@@ -107,9 +108,10 @@ impl PolicySet {
         };
         for kind in KINDS.into_iter().filter(is_served) {
             for action in [Level::Deny, Level::Warn, Level::Audit] {
-                let applies =
-                    |source: &&Source<'_>| source.action == action && source.policy.scope.includes_kind(kind);
-                let sources: Vec<&Source<'_>> = sources.iter().filter(applies).collect();
+                let applies = |source: &&ExportedPolicy<'_>| {
+                    source.action == action && source.policy.scope.includes_kind(kind)
+                };
+                let sources: Vec<&ExportedPolicy<'_>> = sources.iter().filter(applies).collect();
                 let draft = PolicyDraft::new(kind, &sources, now, profiles, &mut omissions);
                 policies.extend(draft.finish(action));
             }

@@ -11,9 +11,9 @@ use tollgate_document::doc::{self, Value, ValueKind};
 use tollgate_document::field::{Path, PathStyle};
 use tollgate_formats::gofmt;
 
-/// A policy of a file as a custom resource.
+/// A policy of a file, converted to a custom resource.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct ImportedPolicy {
+pub struct PolicyAsResource {
     /// Kind of the policy.
     pub kind: PolicyKind,
     /// Name of the policy.
@@ -29,7 +29,7 @@ pub struct ImportedPolicy {
 
 impl PolicySet {
     /// Returns the policies of files as custom resources, in the order of the files.
-    pub fn to_resources(&self) -> Vec<ImportedPolicy> {
+    pub fn to_resources(&self) -> Vec<PolicyAsResource> {
         self.policies
             .iter()
             .filter(|policy| policy.generation.is_none())
@@ -38,7 +38,7 @@ impl PolicySet {
     }
 }
 
-fn to_resource(policy: &Policy) -> ImportedPolicy {
+fn to_resource(policy: &Policy) -> PolicyAsResource {
     let kind = policy.spec.kind();
     let mut json = String::new();
     // It was serialized by `Value::to_json`, so it parses.
@@ -49,38 +49,41 @@ fn to_resource(policy: &Policy) -> ImportedPolicy {
             .filter(|name| root.get("metadata").get(name).exists())
             .map(|name| format!("\"{name}\":{}", root.get("metadata").get(name).to_json()))
             .collect();
-        let spec = Importer { schemas: &policy.schema_files };
-        let spec = spec.json(root.get("spec"), &Ty::Struct(kind.spec_schema()), &Path::ROOT.field("spec"));
+        let spec = ResourceSpecWriter { schemas: &policy.schema_files };
+        let spec =
+            spec.value_json(root.get("spec"), &Ty::Struct(kind.spec_schema()), &Path::ROOT.field("spec"));
         let (version, kind) = (super::fields::API_VERSION, kind.name());
         let metadata = metadata.join(",");
         json = format!(
             r#"{{"apiVersion":"{version}","kind":"{kind}","metadata":{{{metadata}}},"spec":{spec}}}"#
         );
     }
-    let errors = match doc::parse(&json) {
-        Ok(document) => resource::resource_errors(kind, document.root()),
-        Err(_) => Vec::new(),
-    };
-    ImportedPolicy { kind, name: policy.name.clone(), source: policy.source.clone(), json, errors }
+    let parsed = doc::parse(&json);
+    let errors = parsed.map(|document| resource::resource_errors(kind, document.root())).unwrap_or_default();
+    PolicyAsResource { kind, name: policy.name.clone(), source: policy.source.clone(), json, errors }
 }
 
-/// Converts the `spec` of a policy file to that of a custom resource.
-struct Importer<'p> {
+/// Writes the `spec` of a policy file as that of a custom resource: schema files become `schema`, and conditions
+/// without a name get one.
+struct ResourceSpecWriter<'p> {
     /// The fields that reference schema files, with the contents of these files.
     schemas: &'p [(String, String)],
 }
 
-impl Importer<'_> {
-    fn json(&self, value: Value<'_>, ty: &Ty, at: &Path<'_>) -> String {
+impl ResourceSpecWriter<'_> {
+    fn value_json(&self, value: Value<'_>, ty: &Ty, at: &Path<'_>) -> String {
         match (ty, value.kind()) {
-            (Ty::Struct(ty), ValueKind::Object) => format!("{{{}}}", self.members(value, ty, at).join(",")),
-            (Ty::List(item) | Ty::NonEmptyList(item), ValueKind::Array) => self.list(value, item, at),
+            (Ty::Struct(ty), ValueKind::Object) => {
+                format!("{{{}}}", self.members_json(value, ty, at).join(","))
+            }
+            (Ty::List(item) | Ty::NonEmptyList(item), ValueKind::Array) => self.list_json(value, item, at),
             _ => value.to_json(),
         }
     }
 
-    /// The fields of an object in the order of the reference, which is easier to read than that of the alphabet.
-    fn members(&self, object: Value<'_>, ty: &Struct, at: &Path<'_>) -> Vec<String> {
+    /// Returns the fields of an object as JSON members, in the order of the reference, which is easier to read than
+    /// alphabetical order.
+    fn members_json(&self, object: Value<'_>, ty: &Struct, at: &Path<'_>) -> Vec<String> {
         let mut members = Vec::new();
         for field in ty.fields.iter().filter(|field| object.get(field.name).exists()) {
             let member = object.get(field.name);
@@ -90,14 +93,18 @@ impl Importer<'_> {
                 let text = self.schemas.iter().find(|(field, _)| *field == path).map(|(_, text)| text);
                 members.extend(text.map(|text| format!("\"schema\":{text}")));
             } else {
-                members.push(format!("\"{}\":{}", field.name, self.json(member, &field.ty, &member_at)));
+                members.push(format!(
+                    "\"{}\":{}",
+                    field.name,
+                    self.value_json(member, &field.ty, &member_at)
+                ));
             }
         }
         members
     }
 
-    /// Converts the items of a list to JSON. Items without a required name get a generated one.
-    fn list(&self, list: Value<'_>, item: &Ty, at: &Path<'_>) -> String {
+    /// Returns a list as JSON. Items without a name, where resources require one, get a generated name.
+    fn list_json(&self, list: Value<'_>, item: &Ty, at: &Path<'_>) -> String {
         let Ty::Struct(ty) = item else { return list.to_json() };
         let key = ty.fields.iter().find(|field| resource::is_map_key(ty, field.name)).map(|field| field.name);
         let used: HashSet<&str> =
@@ -106,7 +113,7 @@ impl Importer<'_> {
             (1..).map(|number| format!("condition-{number}")).filter(|name| !used.contains(&**name));
         let mut items = Vec::new();
         for (index, element) in list.items().enumerate() {
-            let mut members = self.members(element, ty, &at.index(index));
+            let mut members = self.members_json(element, ty, &at.index(index));
             if let Some(key) = key.filter(|key| !element.get(key).exists()) {
                 let mut name = String::new();
                 gofmt::json_string(&mut name, &free.next().unwrap_or_default());

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::Policy;
 
-/// The policies of a set by the namespaces that they can match.
+/// Finds the policies of a set that can match a namespace, by the beginnings of their patterns.
 #[derive(Debug, Default)]
 pub(super) struct NamespaceIndex {
     /// Policies for every namespace, or with patterns that begin with a wildcard.
@@ -24,7 +24,7 @@ impl NamespaceIndex {
     pub(super) fn from_policies(policies: &[Arc<Policy>]) -> NamespaceIndex {
         let mut index = NamespaceIndex::default();
         for (number, policy) in (0u32..).zip(policies) {
-            let Some(patterns) = policy.scope.namespaces() else {
+            let Some(patterns) = &policy.scope.namespaces else {
                 index.everywhere.push(number);
                 continue;
             };

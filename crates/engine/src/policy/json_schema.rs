@@ -17,9 +17,9 @@ mod graph;
 mod instance;
 mod keys;
 
-pub(super) use budget::Budget;
+pub(super) use budget::SchemaBudget;
 pub(super) use faults::SchemaViolation;
-pub(super) use keys::{SoughtNames, TYPE_NAMES, values_of};
+pub(super) use keys::{SoughtNames, TYPE_NAMES, values_read_as};
 
 use std::borrow::Cow;
 use std::sync::LazyLock;
@@ -27,15 +27,15 @@ use std::sync::LazyLock;
 use jsonschema::{Draft, PatternOptions, Validator};
 
 use budget::Meter;
-use faults::ViolationSink;
-use graph::Graph;
+use faults::FaultSink;
+use graph::SchemaGraph;
 use instance::{Instance, Tape};
 use keys::KeyCheck;
 use tollgate_document::doc::{Value, ValueKind};
 use tollgate_document::field::Path;
 use tollgate_formats::gofmt;
 
-/// Message for a value whose evaluation exceeds the step limit.
+/// Message for a value whose check exceeds the step limit.
 const STEP_LIMIT: &str = "cannot be checked: evaluating its schema exceeds the step limit";
 
 /// Maximum nesting depth of a value that is checked.
@@ -59,12 +59,13 @@ const MAX_REGEX_BYTES: usize = 4096;
 #[derive(Debug)]
 pub(super) struct Schema {
     validator: Validator<Tape>,
-    /// Validator that explains errors, if different from `validator`.
+    /// Validator that collects errors, where that needs a schema with fewer alternatives; `None` to use `validator`.
     explainer: Option<Validator<Tape>>,
-    graph: Graph,
+    graph: SchemaGraph,
 }
 
-/// Compiles a schema. References lead nowhere else, and texts are checked in linear time and without copies.
+/// Compiles a schema with the `jsonschema` crate so that references to other documents fail, and texts are checked in
+/// linear time.
 fn compile(schema: &serde_json::Value) -> Result<Validator<Tape>, String> {
     let options = jsonschema::options_for::<Tape>().with_pattern_options(PatternOptions::regex()).offline();
     let options = options.with_format("regex", is_regex);
@@ -75,14 +76,14 @@ fn compile(schema: &serde_json::Value) -> Result<Validator<Tape>, String> {
 }
 
 /// Creates a JSON object with one member.
-fn object(name: &str, value: serde_json::Value) -> serde_json::Value {
+fn object_of(name: &str, value: serde_json::Value) -> serde_json::Value {
     serde_json::Value::Object(serde_json::Map::from_iter([(name.to_owned(), value)]))
 }
 
 /// Checks a regular expression in linear time; the crate's own check is quadratic.
 fn is_regex(text: &str) -> bool {
     static CHECK: LazyLock<Option<Validator>> = LazyLock::new(|| {
-        jsonschema::options().with_draft(Draft::Draft7).build(&object("format", "regex".into())).ok()
+        jsonschema::options().with_draft(Draft::Draft7).build(&object_of("format", "regex".into())).ok()
     });
     text.len() <= MAX_REGEX_BYTES && CHECK.as_ref().is_some_and(|check| check.is_valid(&text.into()))
 }
@@ -91,7 +92,7 @@ impl Schema {
     /// Compiles a schema written in JSON.
     pub(super) fn compile(json: &str) -> Result<Schema, String> {
         let schema: serde_json::Value = serde_json::from_str(json).map_err(|error| error.to_string())?;
-        let (validator, graph) = (compile(&schema)?, Graph::read(&schema)?);
+        let (validator, graph) = (compile(&schema)?, SchemaGraph::read(&schema)?);
         let can_move = graph.has_one_base && !json.contains("unevaluated");
         // Where a reference leads into alternatives, it does not compile.
         let explainer = alternatives::with_moved_alternatives(&schema)
@@ -105,10 +106,10 @@ impl Schema {
         &self,
         value: Value<'_>,
         at: &Path<'_>,
-        budget: &Budget,
+        budget: &SchemaBudget,
         visit: &mut dyn FnMut(&Path<'_>, SchemaViolation),
     ) {
-        let mut faults = ViolationSink::new(visit);
+        let mut faults = FaultSink::new(visit);
         check_with_budget(value, at, budget, &mut faults, &mut |meter, levels, faults| {
             keys::check_keys(KeyCheck { graph: &self.graph, meter }, value, &[0], &TYPE_NAMES, at, faults);
             let nesting = levels * self.graph.nesting as usize;
@@ -122,18 +123,18 @@ impl Schema {
         });
     }
 
-    fn evaluate(&self, meter: &Meter<'_>, value: Value<'_>, at: &Path<'_>, faults: &mut ViolationSink<'_>) {
+    fn evaluate(&self, meter: &Meter<'_>, value: Value<'_>, at: &Path<'_>, faults: &mut FaultSink<'_>) {
         if self.validator.is_valid(Instance::Value(value, meter)) || meter.is_closed() {
             return;
         }
-        let before = faults.count();
+        let before = faults.reported;
         let meter = meter.for_errors(self.graph.longest_not);
         if value.size() <= MAX_EXPLAINED {
             let explainer = self.explainer.as_ref().unwrap_or(&self.validator);
             let errors = explainer.iter_errors(Instance::Value(value, &meter));
             errors.filter(faults::is_trusted).for_each(|error| faults.report_error(value, at, &error));
         }
-        if faults.count() == before {
+        if faults.reported == before {
             faults.report_whole(at, "does not match its schema");
         } else if meter.is_closed() && !faults.is_full() {
             faults.report_whole(at, "may have more violations than are listed");
@@ -141,30 +142,38 @@ impl Schema {
     }
 }
 
-/// Checks for keys that a Go decoder confuses with others, where there is no schema.
+/// Reports keys of a value, at any depth, that a Go decoder confuses with others. For values without a schema.
 pub(super) fn check_keys(
     value: Value<'_>,
     at: &Path<'_>,
-    budget: &Budget,
+    budget: &SchemaBudget,
     visit: &mut dyn FnMut(&Path<'_>, SchemaViolation),
 ) {
-    let mut faults = ViolationSink::new(visit);
+    let mut faults = FaultSink::new(visit);
     check_with_budget(value, at, budget, &mut faults, &mut |meter, _, faults| {
-        keys::check_keys(KeyCheck { graph: &Graph::default(), meter }, value, &[], &TYPE_NAMES, at, faults);
+        keys::check_keys(
+            KeyCheck { graph: &SchemaGraph::default(), meter },
+            value,
+            &[],
+            &TYPE_NAMES,
+            at,
+            faults,
+        );
     });
 }
 
-/// Checks for keys that an expression would not find by the names it looks for, or would find with another value.
+/// Reports keys of a value because of which an expression that looks for certain names would see something else than a
+/// Go decoder.
 pub(super) fn check_sought_keys(
     value: Value<'_>,
     sought: &SoughtNames,
     at: &Path<'_>,
-    budget: &Budget,
+    budget: &SchemaBudget,
     visit: &mut dyn FnMut(&Path<'_>, SchemaViolation),
 ) {
-    let mut faults = ViolationSink::new(visit);
+    let mut faults = FaultSink::new(visit);
     check_with_budget(value, at, budget, &mut faults, &mut |meter, _, faults| {
-        keys::check_sought(meter, value, sought, at, faults);
+        keys::check_sought_names(meter, value, sought, at, faults);
     });
 }
 
@@ -172,25 +181,26 @@ pub(super) fn check_sought_keys(
 pub(super) fn check_type_keys(
     value: Value<'_>,
     at: &Path<'_>,
-    budget: &Budget,
+    budget: &SchemaBudget,
     visit: &mut dyn FnMut(&Path<'_>, SchemaViolation),
 ) {
-    let mut faults = ViolationSink::new(visit);
+    let mut faults = FaultSink::new(visit);
     budget.grant(value);
     if budget.take_for(value) {
-        keys::check_type(value, at, &mut faults);
+        keys::check_type_names(value, at, &mut faults);
     } else {
         faults.report_whole(at, STEP_LIMIT);
     }
 }
 
-/// Checks a value within the budget, and reports if that is not possible. `check` gets how deep the value is nested.
+/// Runs `check` on a value within the step budget, and reports if that is not possible. `check` gets the nesting depth
+/// of the value.
 fn check_with_budget(
     value: Value<'_>,
     at: &Path<'_>,
-    budget: &Budget,
-    faults: &mut ViolationSink<'_>,
-    check: &mut dyn FnMut(&Meter<'_>, usize, &mut ViolationSink<'_>),
+    budget: &SchemaBudget,
+    faults: &mut FaultSink<'_>,
+    check: &mut dyn FnMut(&Meter<'_>, usize, &mut FaultSink<'_>),
 ) {
     budget.grant(value);
     if !budget.take_for(value) {
@@ -210,7 +220,7 @@ fn check_with_budget(
     }
 }
 
-/// A name, shortened for a message.
+/// Shortens a name to 128 characters for a message.
 fn shortened_name(name: &str) -> Cow<'_, str> {
     gofmt::shorten(name, 128)
 }

@@ -81,7 +81,7 @@ impl PolicyKind {
         }
     }
 
-    /// Returns the rule that its policies report violations with.
+    /// Returns the rule under which its policies report violations.
     pub(super) fn rule(self) -> RuleId {
         match self {
             PolicyKind::Toleration => POLICY_TOLERATION,

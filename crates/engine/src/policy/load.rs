@@ -65,19 +65,20 @@ impl PolicySet {
     pub fn load(files: &[PolicyFile], read: ReadFile<'_>) -> Result<PolicySet, Vec<PolicyError>> {
         let mut loader = PolicyLoader::default();
         let seen = SeenSchemas::default();
-        for file in files.iter().filter(|file| !is_test(&file.name)) {
+        for file in files.iter().filter(|file| !is_test_file(&file.name)) {
             loader.load_file(file, &SchemaSource { file: &file.name, files, read, seen: &seen });
         }
         let named = seen.named.into_inner();
         let PolicyLoader { policies, mut errors, mut warnings, non_policies } = loader;
         warnings.sort();
-        errors.extend(non_policies.into_iter().filter(|error| !named.contains(&normalized(&error.file))));
+        errors
+            .extend(non_policies.into_iter().filter(|error| !named.contains(&normalized_path(&error.file))));
         if !errors.is_empty() {
             errors.sort();
             return Err(errors);
         }
         let mut digest = seen.digest.into_inner();
-        for file in files.iter().filter(|file| !is_test(&file.name)) {
+        for file in files.iter().filter(|file| !is_test_file(&file.name)) {
             digest.update((file.text.len() as u64).to_be_bytes());
             digest.update(file.text.as_bytes());
         }
@@ -104,8 +105,8 @@ pub fn policy_errors(file: &PolicyFile, read: ReadFile<'_>) -> Vec<(usize, Polic
     errors
 }
 
-/// True if the name is that of a file with tests of policies, `*.test.yaml`.
-pub fn is_test(name: &str) -> bool {
+/// True if the file name is that of tests of policies, `*.test.yaml`.
+pub fn is_test_file(name: &str) -> bool {
     [".test.yaml", ".test.yml"].iter().any(|ending| name.ends_with(ending))
 }
 
@@ -171,8 +172,9 @@ impl PolicyLoader {
         faults.check_value(root, &Ty::Struct(kind.schema()), &Path::ROOT);
         if faults.0.is_empty() {
             let name = root.get("metadata").get("name").str();
-            if let Some(other) = self.find_source(kind, name) {
-                let message = format!("{} {name} is already defined at {other}", kind.name());
+            let is_same = |policy: &&Policy| policy.spec.kind() == kind && &*policy.name == name;
+            if let Some(other) = self.policies.iter().find(is_same) {
+                let message = format!("{} {name} is already defined at {}", kind.name(), other.source);
                 let metadata = Path::ROOT.field("metadata");
                 faults.report(&metadata.field("name"), message);
             }
@@ -186,16 +188,10 @@ impl PolicyLoader {
         self.errors.extend(errors.into_iter().map(error));
         self.warnings.extend(warnings.into_iter().map(error));
     }
-
-    /// Returns the `file:line` of a policy of that kind and name that was compiled before.
-    fn find_source(&self, kind: PolicyKind, name: &str) -> Option<&str> {
-        let is_same = |policy: &&Policy| policy.spec.kind() == kind && &*policy.name == name;
-        self.policies.iter().find(is_same).map(|policy| &*policy.source)
-    }
 }
 
-/// Returns the errors of a document that should have the given type, with their positions. `lines` covers the
-/// whole file.
+/// Returns what is wrong with a document that should have the fields of `ty`, with positions. `lines` covers the whole
+/// file.
 pub fn document_errors(
     file: &str,
     document: &Document<'_>,
@@ -239,7 +235,7 @@ pub(super) fn read_policy(
 ) -> Policy {
     let spec = root.get("spec");
     let at = Path::ROOT.field("spec");
-    check_selector(spec.get("match").get("namespaceSelector"), &at, faults);
+    check_namespace_selector(spec.get("match").get("namespaceSelector"), &at, faults);
     let fails_closed = spec.get("onUnavailable").str() == "Deny";
     if fails_closed && matches!(spec.get("action").str(), "Warn" | "Audit") {
         let message = "`Deny` requires `action: Deny`; a policy that admits every object must not reject any";
@@ -258,7 +254,7 @@ pub(super) fn read_policy(
         fails_closed,
         contact: optional_text(spec.get("contact")),
         docs: optional_text(spec.get("docs")),
-        expressions: Expressions::read(spec, &at, scope.kinds(), faults),
+        expressions: Expressions::read(spec, &at, &scope.kinds, faults),
         scope,
         spec: kind.read_spec(spec, &at, schemas, faults),
         json: root.to_json().into(),
@@ -281,7 +277,7 @@ pub(super) fn optional_text(value: Value<'_>) -> Option<Box<str>> {
 }
 
 /// Reports `namespaceSelector` expressions whose values are invalid for their operator.
-fn check_selector(selector: Value<'_>, at: &Path<'_>, faults: &mut PolicyFaults) {
+fn check_namespace_selector(selector: Value<'_>, at: &Path<'_>, faults: &mut PolicyFaults) {
     let match_at = at.field("match");
     let selector_at = match_at.field("namespaceSelector");
     let list_at = selector_at.field("matchExpressions");
@@ -326,7 +322,7 @@ fn expression_position(
     lines.position(bytes.start + at)
 }
 
-/// Source of the JSON Schemas of policies: the policy itself, or a file that it references.
+/// Reads the JSON Schemas of the policies in a file: from the policy itself, or from a file that it names.
 pub(super) struct SchemaSource<'l> {
     file: &'l str,
     files: &'l [PolicyFile],
@@ -334,7 +330,7 @@ pub(super) struct SchemaSource<'l> {
     seen: &'l SeenSchemas,
 }
 
-/// Schema files that were read while policies are compiled.
+/// What is remembered of schema files while policies are compiled.
 #[derive(Default)]
 pub(super) struct SeenSchemas {
     /// Files that policies reference.
@@ -346,14 +342,12 @@ pub(super) struct SeenSchemas {
 }
 
 impl<'l> SchemaSource<'l> {
-    /// The schema source of a policy that is not in a file and cannot reference files.
+    /// Creates the schema source for a policy that is not in a file, where `schemaFile` is an error.
     pub(super) fn without_files(seen: &'l SeenSchemas) -> SchemaSource<'l> {
         let read = &|_: &str| Err("a policy that is in no file cannot name files".to_owned());
         SchemaSource { file: "", files: &[], read, seen }
     }
-}
 
-impl SchemaSource<'_> {
     /// Compiles the schema of an item with `schema` or `schemaFile`; `None` if it has neither or the schema cannot be
     /// used, which is reported.
     pub(super) fn compile_schema_of(
@@ -368,13 +362,13 @@ impl SchemaSource<'_> {
                 faults.report(&at.field("schemaFile"), "set either `schema` or `schemaFile`, not both");
                 None
             }
-            (true, false) => self.compile(&inline.to_json(), &at.field("schema"), faults),
+            (true, false) => compile_schema(&inline.to_json(), &at.field("schema"), faults),
             (false, true) => {
                 let file_at = at.field("schemaFile");
                 let path = relative_to(self.file, file.str());
                 match self.schema_text(&path) {
                     Ok(text) => {
-                        let schema = self.compile(&text, &file_at, faults);
+                        let schema = compile_schema(&text, &file_at, faults);
                         let field = file_at.owned().print(tollgate_document::field::PathStyle::User);
                         self.seen.current.borrow_mut().push((field, text));
                         schema
@@ -391,8 +385,8 @@ impl SchemaSource<'_> {
 
     /// Returns the text of a schema file as JSON, or why it cannot be read; the file may be JSON or YAML.
     fn schema_text(&self, path: &str) -> Result<String, String> {
-        let normal = normalized(path);
-        let given = self.files.iter().find(|file| file.name == path || normalized(&file.name) == normal);
+        let normal = normalized_path(path);
+        let given = self.files.iter().find(|file| file.name == path || normalized_path(&file.name) == normal);
         self.seen.named.borrow_mut().insert(normal);
         let text = given.map_or_else(|| (self.read)(path), |file| Ok(file.text.clone()))?;
         if given.is_none() {
@@ -412,18 +406,12 @@ impl SchemaSource<'_> {
             None => Err("is empty".to_owned()),
         }
     }
+}
 
-    /// Compiles a JSON Schema. Reports the error and returns `None` if the schema is invalid.
-    #[expect(clippy::unused_self, reason = "reads as one of the ways to get a schema")]
-    fn compile(&self, json: &str, at: &Path<'_>, faults: &mut PolicyFaults) -> Option<Schema> {
-        match Schema::compile(json) {
-            Ok(schema) => Some(schema),
-            Err(reason) => {
-                faults.report(at, format!("cannot be used as a JSON Schema: {reason}"));
-                None
-            }
-        }
-    }
+/// Compiles a JSON Schema. Reports the error and returns `None` if the schema is invalid.
+fn compile_schema(json: &str, at: &Path<'_>, faults: &mut PolicyFaults) -> Option<Schema> {
+    let report = |reason| faults.report(at, format!("cannot be used as a JSON Schema: {reason}"));
+    Schema::compile(json).map_err(report).ok()
 }
 
 /// Resolves a path relative to the folder of `file`; an absolute path is returned unchanged.
@@ -434,9 +422,9 @@ fn relative_to(file: &str, path: &str) -> String {
     }
 }
 
-/// Returns the path without `.` and `..` segments, so that different spellings of a file name are equal. Does
-/// not access the file system.
-pub fn normalized(path: &str) -> String {
+/// Resolves `.` and `..` in a path without accessing the file system, so that different spellings of a file name are
+/// equal.
+pub fn normalized_path(path: &str) -> String {
     let mut parts: Vec<&str> = Vec::new();
     for (index, part) in path.split('/').enumerate() {
         match part {

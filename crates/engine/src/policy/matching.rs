@@ -14,7 +14,7 @@ use tollgate_api::profile::ApiKind;
 use tollgate_document::doc::Value;
 
 /// Maximum length in bytes of a driver's name that is compared with globs; API servers accept 63.
-pub(super) const MAX_DRIVER: usize = 253;
+pub(super) const MAX_DRIVER_BYTES: usize = 253;
 /// Maximum number of groups of a user that are compared with exemptions.
 const MAX_GROUPS: usize = 4_096;
 
@@ -33,20 +33,17 @@ pub(super) enum ScopeMatch {
 /// The compiled `spec.match` of a policy: which kinds of objects, namespaces and operations it applies to.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Scope {
-    namespaces: Option<Vec<Glob>>,
+    /// Patterns of the included namespaces; `None` if all are included.
+    pub(super) namespaces: Option<Vec<Glob>>,
     excluded: Vec<Glob>,
     selector: Vec<LabelRequirement<Box<str>>>,
     drivers: Option<Vec<Glob>>,
     operations: Option<Vec<Operation>>,
-    kinds: Vec<ApiKind>,
+    /// The kinds of objects that the policy applies to.
+    pub(super) kinds: Vec<ApiKind>,
 }
 
 impl Scope {
-    /// Returns the kinds of objects that the policy applies to.
-    pub(super) fn kinds(&self) -> &[ApiKind] {
-        &self.kinds
-    }
-
     /// Reads `spec.match`; `default_kinds` are the kinds that this kind of policy applies to.
     pub(super) fn read(value: Value<'_>, default_kinds: &[ApiKind]) -> Scope {
         let given = value.get("resources");
@@ -89,8 +86,8 @@ impl Scope {
         self.kinds.contains(&kind)
     }
 
-    /// Returns whether the policy applies to an operation in a namespace; `namespace` is `None` for cluster-scoped
-    /// objects.
+    /// Returns whether the policy applies to an operation in a namespace with these labels. `namespace` is `None` for
+    /// cluster-scoped objects, to which criteria about namespaces do not apply.
     pub(super) fn applies(
         &self,
         operation: Operation,
@@ -124,7 +121,7 @@ impl Scope {
 
     /// True if the policy applies to this driver. An empty or invalid driver name matches every policy.
     pub(super) fn matches_driver(&self, driver: &str) -> bool {
-        driver.is_empty() || driver.len() > MAX_DRIVER || any_matches(self.drivers.as_deref(), driver)
+        driver.is_empty() || driver.len() > MAX_DRIVER_BYTES || any_matches(self.drivers.as_deref(), driver)
     }
 
     /// True if the policy only applies to certain drivers.
@@ -135,11 +132,6 @@ impl Scope {
     /// True if the selector depends on labels other than the name label.
     pub(super) fn needs_labels(&self) -> bool {
         self.selector.iter().any(|requirement| &*requirement.key != NAME_LABEL)
-    }
-
-    /// Returns the patterns of included namespaces; `None` if all are included.
-    pub(super) fn namespaces(&self) -> Option<&[Glob]> {
-        self.namespaces.as_deref()
     }
 }
 
@@ -153,7 +145,7 @@ pub(super) fn read_globs(list: Value<'_>) -> Option<Vec<Glob>> {
     list.exists().then(|| list.items().map(|item| Glob::new(item.str())).collect())
 }
 
-/// Returns whether a namespace with these labels meets a requirement.
+/// Returns whether a namespace meets one requirement of `namespaceSelector`; unknown if its labels are.
 fn matches_label(
     requirement: &LabelRequirement<Box<str>>,
     namespace: &str,
@@ -186,7 +178,7 @@ impl Exemptions {
     }
 
     /// True if the user of a request (`userInfo`) is exempt from the policy; false without a user name.
-    pub(super) fn cover(&self, user: Value<'_>) -> bool {
+    pub(super) fn exempts(&self, user: Value<'_>) -> bool {
         let name = user.get("username").str();
         if name.is_empty() {
             return false;
@@ -202,7 +194,7 @@ impl Exemptions {
     }
 }
 
-/// Returns `namespace/name` of the service account with that user name; `None` for other users.
+/// Returns `namespace/name` of the service account that has this user name; `None` for other users.
 fn service_account(user: &str) -> Option<String> {
     let (namespace, name) = user.strip_prefix("system:serviceaccount:")?.split_once(':')?;
     Some(format!("{namespace}/{name}"))
@@ -277,7 +269,7 @@ mod tests {
             ("{}", false),
         ];
         for (user, expected) in table {
-            assert_eq!(exempt.cover(doc::parse(user).unwrap().root()), expected, "{user}");
+            assert_eq!(exempt.exempts(doc::parse(user).unwrap().root()), expected, "{user}");
         }
     }
 }

@@ -34,8 +34,8 @@ impl MissingTolerations {
     }
 }
 
-/// Returns what the lists of a claim or template lack; `None` if no list lacks anything, or if one is not a subsequence
-/// of the stored list.
+/// Returns what the tolerations of a new claim or template lack compared with the stored object, list by list; `None`
+/// if no list lacks anything, or if one is not a subsequence of the stored list.
 pub fn missing_tolerations(new: Object<'_>, old: Object<'_>) -> Option<Vec<MissingTolerations>> {
     let mut stored: Vec<RequestBody<'_>> = Vec::new();
     site::visit_requests(old, &mut |_, request| stored.push(request));
@@ -46,7 +46,7 @@ pub fn missing_tolerations(new: Object<'_>, old: Object<'_>) -> Option<Vec<Missi
             is_other = true;
             return;
         };
-        match missing_in(at, request, site::tolerations_of(old)) {
+        match missing_in_request(at, request, site::tolerations_of(old)) {
             Ok(None) => {}
             Ok(Some(list)) => missing.push(list),
             Err(NotASubset) => is_other = true,
@@ -55,11 +55,12 @@ pub fn missing_tolerations(new: Object<'_>, old: Object<'_>) -> Option<Vec<Missi
     (!is_other && stored.next().is_none() && !missing.is_empty()).then_some(missing)
 }
 
-/// The list is not a subsequence of the stored list.
+/// The tolerations of a request are not a subsequence of the stored ones, so that the update changes more than it
+/// omits.
 struct NotASubset;
 
 /// Returns the stored tolerations that a request lacks; `None` if it lacks none.
-fn missing_in(
+fn missing_in_request(
     at: &Path<'_>,
     request: RequestBody<'_>,
     stored: List<'_, Toleration<'_>>,
@@ -100,7 +101,7 @@ fn missing_in(
     Ok(Some(MissingTolerations { edits: vec![edit], count, rewritten_list: Some(list_at.owned()) }))
 }
 
-/// The toleration as it is stored: with the default of its operator.
+/// Returns a toleration as the server stores it: with its operator filled in.
 fn stored_form(toleration: Toleration<'_>) -> WrittenToleration {
     WrittenToleration::read(toleration.json())
 }

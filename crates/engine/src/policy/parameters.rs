@@ -2,15 +2,15 @@
 
 mod compared;
 
-pub(super) use compared::KnownParameters;
+pub(super) use compared::ComparedParameters;
 
 use std::collections::HashSet;
 
-use super::json_schema::{Schema, values_of};
+use super::json_schema::{Schema, values_read_as};
 use super::kind::PolicySpec;
 use super::load::SchemaSource;
 use super::schema::PolicyFaults;
-use super::{MatchedPolicy, ViolationReport};
+use super::{MatchedPolicy, Policy, ViolationReport};
 use crate::admission::{Context, DecodedAttributes};
 use crate::rules::Level;
 use crate::rules::table::POLICY_PARAMETERS;
@@ -77,10 +77,11 @@ impl ParameterPolicy {
         ParameterPolicy { schemas, unknown }
     }
 
-    /// Checks parameters against the schema for their type; reports parameters of an unknown type.
+    /// Checks one set of parameters against the schema for its type. Reports ambiguous type keys, and types for which
+    /// the policy has no schema if `unknown` says so.
     fn check_driver_parameters(
         &self,
-        matched: MatchedPolicy<'_>,
+        policy: &Policy,
         given: &TypedParameters<'_>,
         at: &Path<'_>,
         report: &mut ViolationReport<'_>,
@@ -89,19 +90,19 @@ impl ParameterPolicy {
         let known =
             self.schemas.iter().find(|known| &*known.api_version == api_version && &*known.kind == kind);
         // If the driver is not known, the parameters may belong to another one: only known types are checked then.
-        let is_ours = given.driver.is_some() || !matched.policy.scope.limits_drivers();
+        let is_ours = given.driver.is_some() || !policy.scope.limits_drivers();
         match (known, self.unknown.filter(|_| is_ours)) {
             (Some(known), _) => {
                 let schema = known.schema.as_ref();
-                report.check_json(matched.policy, POLICY_PARAMETERS, schema, parameters, at);
+                report.check_json(policy, POLICY_PARAMETERS, schema, parameters, at);
             }
             (None, unknown) => {
                 // The driver may read apiVersion and kind from other keys than those that were compared here.
                 if is_ours || self.schemas.iter().any(|known| given.could_be(known)) {
-                    report.check_type_keys(matched.policy, POLICY_PARAMETERS, parameters, at);
+                    report.check_type_keys(policy, parameters, at);
                 }
                 if let Some(level) = unknown {
-                    self.report_unknown(matched, given, level, at, report);
+                    self.report_unknown(policy, given, level, at, report);
                 }
             }
         }
@@ -110,7 +111,7 @@ impl ParameterPolicy {
     /// Reports parameters for whose type the policy has no schema.
     fn report_unknown(
         &self,
-        matched: MatchedPolicy<'_>,
+        policy: &Policy,
         given: &TypedParameters<'_>,
         level: Level,
         at: &Path<'_>,
@@ -126,7 +127,6 @@ impl ParameterPolicy {
         let what =
             if name.is_empty() { "parameters without apiVersion and kind" } else { "parameters of type " };
         let named = if name.is_empty() { String::new() } else { format!("{name:?}") };
-        let policy = matched.policy;
         let detail = || format!("{what}{named} are not allowed by {}{supported}", policy.describe());
         report.report(policy, POLICY_PARAMETERS, at).at_most(level).not_supported(&*name, detail).warns(
             policy,
@@ -158,8 +158,8 @@ impl<'d> TypedParameters<'d> {
             value,
             api_version: value.get("apiVersion").str(),
             kind: value.get("kind").str(),
-            versions: values_of(value, "apiVersion").collect(),
-            kinds: values_of(value, "kind").collect(),
+            versions: values_read_as(value, "apiVersion").collect(),
+            kinds: values_read_as(value, "kind").collect(),
         }
     }
 
@@ -169,9 +169,19 @@ impl<'d> TypedParameters<'d> {
     }
 }
 
-/// Returns `gpu.example.com/v1 GpuConfig`.
+/// Returns apiVersion and kind for a message, such as `gpu.example.com/v1 GpuConfig`; empty if both are.
 fn type_name(api_version: &str, kind: &str) -> String {
     format!("{api_version} {kind}").trim().to_owned()
+}
+
+/// Returns the ParameterPolicies that bind the user.
+fn binding_policies<'s>(policies: &[MatchedPolicy<'s>]) -> Vec<(&'s Policy, &'s ParameterPolicy)> {
+    let binding = policies.iter().filter(|matched| matched.binds);
+    let ours = binding.filter_map(|matched| match &matched.policy.spec {
+        PolicySpec::Parameter(spec) => Some((matched.policy, spec)),
+        _ => None,
+    });
+    ours.collect()
 }
 
 /// Checks the parameters of an object against the ParameterPolicies that match.
@@ -181,14 +191,7 @@ pub(super) fn check_parameters(
     context: &Context<'_>,
     report: &mut ViolationReport<'_>,
 ) {
-    let ours: Vec<(MatchedPolicy<'_>, &ParameterPolicy)> = policies
-        .iter()
-        .filter(|matched| matched.binds)
-        .filter_map(|matched| match &matched.policy.spec {
-            PolicySpec::Parameter(policy) => Some((*matched, policy)),
-            _ => None,
-        })
-        .collect();
+    let ours = binding_policies(policies);
     if ours.is_empty() {
         return;
     }
@@ -199,14 +202,14 @@ pub(super) fn check_parameters(
             return;
         }
         let given = TypedParameters::of(parameters);
-        for (matched, policy) in &ours {
-            if matched.policy.scope.matches_driver(given.driver.unwrap_or_default()) {
-                policy.check_driver_parameters(*matched, &given, at, report);
+        for (policy, spec) in &ours {
+            if policy.scope.matches_driver(given.driver.unwrap_or_default()) {
+                spec.check_driver_parameters(policy, &given, at, report);
             }
         }
     });
     for level in [Level::Deny, Level::Warn, Level::Audit].into_iter().filter(|_| count > MAX_COMPARED) {
-        let speakers = ours.iter().map(|(matched, _)| matched.policy).filter(|policy| policy.action == level);
+        let speakers = ours.iter().map(|(policy, _)| *policy).filter(|policy| policy.action == level);
         let speaker = speakers.min_by_key(|policy| policy.denies_from(admission.now.time));
         if let Some(policy) = speaker {
             report.report_excess(policy, POLICY_PARAMETERS, "configurations", count, MAX_COMPARED);

@@ -6,7 +6,7 @@
 use super::PolicySet;
 use tollgate_api::profile::ApiKind;
 
-/// All policies, or only those with `onUnavailable: Deny`.
+/// Which policies of a set a question is about.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PolicySubset {
     Every,
@@ -46,12 +46,12 @@ impl PolicySet {
     }
 
     /// True if a policy applies to objects of that kind.
-    pub fn is_about(&self, kind: ApiKind, among: PolicySubset) -> bool {
+    pub fn applies_to_kind(&self, kind: ApiKind, among: PolicySubset) -> bool {
         self.policies_in(among).any(|policy| policy.scope.includes_kind(kind))
     }
 
-    /// True if a policy adds default tolerations, or may do so once it is mended.
-    pub fn has_defaults(&self, among: PolicySubset) -> bool {
+    /// True if a policy adds default tolerations, or could do so once it is repaired.
+    pub fn may_add_defaults(&self, among: PolicySubset) -> bool {
         let may_add = |policy: &super::Policy| {
             policy.broken.is_some() && policy.spec.kind() == super::PolicyKind::Toleration
         };

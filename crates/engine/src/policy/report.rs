@@ -6,10 +6,11 @@
 
 use std::collections::BTreeMap;
 
-use super::json_schema::{self, Budget, Schema, SchemaViolation, SoughtNames};
+use super::json_schema::{self, Schema, SchemaBudget, SchemaViolation, SoughtNames};
 use super::{Policy, Violation};
 use crate::rules::ratchet::{BorrowedFinding, Ratchet};
 use crate::rules::report::{Report, Reported, Sink, Text};
+use crate::rules::table::{POLICY_PARAMETERS, POLICY_VALIDATION};
 use crate::rules::{Level, RuleSet};
 use tollgate_document::doc::Value;
 use tollgate_document::field::Path;
@@ -35,7 +36,7 @@ pub struct Violations {
     pub left_out: BTreeMap<Level, usize>,
 }
 
-/// Collects the violations of a request.
+/// Collects the violations of a request, within a budget and only of selected rules.
 #[derive(Clone)]
 pub(super) struct ViolationReport<'r> {
     pub(super) violations: Vec<Violation>,
@@ -47,7 +48,7 @@ pub(super) struct ViolationReport<'r> {
     rules: &'r RuleSet,
     now: Option<Timestamp>,
     /// Step budget shared by the JSON Schemas of all policies.
-    schema_budget: Budget,
+    schema_budget: SchemaBudget,
 }
 
 impl<'r> ViolationReport<'r> {
@@ -66,7 +67,7 @@ impl<'r> ViolationReport<'r> {
             ratchet: None,
             rules,
             now,
-            schema_budget: Budget::default(),
+            schema_budget: SchemaBudget::default(),
         }
     }
 
@@ -76,8 +77,8 @@ impl<'r> ViolationReport<'r> {
         self.violations.len() < MAX_EXPLAINED && !self.budget.is_full()
     }
 
-    /// Reports that an object has more of something than policies check. On an update, only an identical spec excuses
-    /// it.
+    /// Reports that an object has more taints, tolerations or parameters than policies check, so that it is denied
+    /// unchecked. On an update, only an identical spec excuses it.
     pub(super) fn report_excess(
         &mut self,
         policy: &Policy,
@@ -92,7 +93,8 @@ impl<'r> ViolationReport<'r> {
         self.report(policy, rule, &at).forbidden(detail).warns(policy, &short, None);
     }
 
-    /// Checks the keys of a JSON value and, if there is a schema, the value against it.
+    /// Checks a JSON value against a schema, and its keys for ones that Go decoders confuse; without a schema, only the
+    /// keys.
     pub(super) fn check_json(
         &mut self,
         policy: &Policy,
@@ -119,26 +121,25 @@ impl<'r> ViolationReport<'r> {
     pub(super) fn check_sought_keys(
         &mut self,
         policy: &Policy,
-        rule: RuleId,
         sought: &SoughtNames,
         value: Value<'_>,
         at: &Path<'_>,
     ) {
-        if !self.rules.has(rule) {
+        if !self.rules.has(POLICY_VALIDATION) {
             return;
         }
         let budget = std::mem::take(&mut self.schema_budget);
         json_schema::check_sought_keys(value, sought, at, &budget, &mut |at, fault| {
-            self.report_schema_violation(policy, rule, at, fault)
+            self.report_schema_violation(policy, POLICY_VALIDATION, at, fault)
         });
         self.schema_budget = budget;
     }
 
     /// Checks that the keys that determine the type of a value, `apiVersion` and `kind`, are unambiguous.
-    pub(super) fn check_type_keys(&mut self, policy: &Policy, rule: RuleId, value: Value<'_>, at: &Path<'_>) {
+    pub(super) fn check_type_keys(&mut self, policy: &Policy, value: Value<'_>, at: &Path<'_>) {
         let budget = std::mem::take(&mut self.schema_budget);
         json_schema::check_type_keys(value, at, &budget, &mut |at, fault| {
-            self.report_schema_violation(policy, rule, at, fault)
+            self.report_schema_violation(policy, POLICY_PARAMETERS, at, fault)
         });
         self.schema_budget = budget;
     }
@@ -169,12 +170,12 @@ impl<'r> ViolationReport<'r> {
         rule: RuleId,
         at: &'s Path<'s>,
     ) -> Report<'s, ViolationSink<'s, 'r>> {
-        let (level, denied_from) = level_at(policy, self.now);
+        let (level, denied_from) = level_and_denial_time(policy, self.now);
         Report { rule, at, sink: ViolationSink { report: self, policy, level, denied_from } }
     }
 }
 
-/// Receives the violations of one policy.
+/// Receives one violation of one policy, and keeps, counts or drops it.
 pub(super) struct ViolationSink<'s, 'r> {
     report: &'s mut ViolationReport<'r>,
     policy: &'s Policy,
@@ -184,7 +185,7 @@ pub(super) struct ViolationSink<'s, 'r> {
 }
 
 /// Returns the level of a policy's violations at a time, and when it becomes Deny if it is lower until then.
-fn level_at(policy: &Policy, now: Option<Timestamp>) -> (Level, Option<Timestamp>) {
+fn level_and_denial_time(policy: &Policy, now: Option<Timestamp>) -> (Level, Option<Timestamp>) {
     match policy.denies_from(now) {
         Some(from) => (Level::Warn, Some(from)),
         None => (policy.action, None),
@@ -192,17 +193,17 @@ fn level_at(policy: &Policy, now: Option<Timestamp>) -> (Level, Option<Timestamp
 }
 
 impl Report<'_, ViolationSink<'_, '_>> {
-    /// Lowers the level of the violation to `level`, as for `unknown: Warn` of a policy that denies. Never raises it.
+    /// Lowers the level of the violation to `level`, as for `onUnknown: Warn` of a policy that denies. Never raises it.
     pub(super) fn at_most(mut self, level: Level) -> Self {
         self.sink.level = self.sink.level.min(level);
         self.sink.denied_from = self.sink.denied_from.filter(|_| level == Level::Deny);
         self
     }
 
-    /// Uses the level of another policy. If several policies together forbid something, the first one in
-    /// force determines the level.
+    /// Uses the level of another policy than the one that the message names. If several policies together forbid
+    /// something, the first one in force determines the level.
     pub(super) fn enforced_by(mut self, policy: &Policy) -> Self {
-        (self.sink.level, self.sink.denied_from) = level_at(policy, self.sink.report.now);
+        (self.sink.level, self.sink.denied_from) = level_and_denial_time(policy, self.sink.report.now);
         self
     }
 }
@@ -263,8 +264,8 @@ impl<'s> Sink<'s> for ViolationSink<'s, '_> {
 }
 
 impl<'r> Reported<'r> {
-    /// Adds a short text for webhook warnings, and a second warning with the contact and the reason of the
-    /// policy entry, if set.
+    /// Adds the texts for webhook warnings: a short form of the message, and the contact of the policy and the reason
+    /// of the entry, if set.
     pub(super) fn warns(
         self,
         policy: &Policy,

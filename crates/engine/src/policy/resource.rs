@@ -32,10 +32,14 @@ const MAX_ERRORS: usize = 32;
 /// A custom resource of one of the policy kinds, as the API server returned it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PolicyResource {
-    kind: PolicyKind,
-    name: Box<str>,
-    uid: Box<str>,
-    generation: i64,
+    /// Kind of the policy.
+    pub kind: PolicyKind,
+    /// `metadata.name` of the resource.
+    pub name: Box<str>,
+    /// `metadata.uid` of the resource.
+    pub uid: Box<str>,
+    /// `metadata.generation` of the resource.
+    pub generation: i64,
     json: Box<str>,
 }
 
@@ -51,27 +55,7 @@ impl PolicyResource {
         PolicyResource { kind, name, uid, generation, json }
     }
 
-    /// Returns the kind of policy.
-    pub fn kind(&self) -> PolicyKind {
-        self.kind
-    }
-
-    /// Returns `metadata.name`.
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// Returns `metadata.uid`.
-    pub fn uid(&self) -> &str {
-        &self.uid
-    }
-
-    /// Returns `metadata.generation`.
-    pub fn generation(&self) -> i64 {
-        self.generation
-    }
-
-    /// True if both are the same version of the same resource, so that nothing has to be compiled again.
+    /// True if the state was compiled from this version of this resource, so that it can be used again.
     fn is_same_version(&self, state: &ResourceState) -> bool {
         !self.uid.is_empty()
             && (self.kind, &self.name, &self.uid, self.generation)
@@ -79,7 +63,7 @@ impl PolicyResource {
     }
 }
 
-/// The state of a policy resource after loading.
+/// What became of a policy resource when it was loaded.
 #[derive(Clone, Debug)]
 pub struct ResourceState {
     /// Kind of the policy.
@@ -125,7 +109,8 @@ impl std::fmt::Display for FieldError {
     }
 }
 
-/// The schema of a resource around `spec`. The API server checks the metadata.
+/// The fields of a policy resource around `spec`. Their values are not checked here, because the API server checks
+/// them.
 static ENVELOPE: Struct = Struct {
     name: "PolicyResource",
     fields: &[
@@ -148,29 +133,20 @@ impl PolicySet {
         previous: Option<&PolicySet>,
     ) -> Result<PolicySet, Vec<PolicyError>> {
         let mut set = PolicySet::load(files, read)?;
-        if !resources.is_empty() {
-            set.add_resources(resources, previous);
+        if resources.is_empty() {
+            return Ok(set);
         }
-        Ok(set)
-    }
-
-    /// Returns for each policy resource whether it is in force, by kind and name.
-    pub fn resources(&self) -> &[ResourceState] {
-        &self.resources
-    }
-
-    fn add_resources(&mut self, resources: &[PolicyResource], previous: Option<&PolicySet>) {
         let from_files: BTreeSet<(PolicyKind, &str)> =
-            self.policies.iter().map(|policy| (policy.spec.kind(), &*policy.name)).collect();
+            set.policies.iter().map(|policy| (policy.spec.kind(), &*policy.name)).collect();
         let known: HashMap<&str, &ResourceState> =
-            previous.iter().flat_map(|set| &set.resources).map(|state| (&*state.uid, state)).collect();
+            previous.iter().flat_map(|old| &old.resources).map(|state| (&*state.uid, state)).collect();
         // By kind and name, so that the order in which they were listed does not matter.
         let ordered: BTreeMap<(PolicyKind, &str), &PolicyResource> =
             resources.iter().map(|resource| ((resource.kind, &*resource.name), resource)).collect();
         let mut states: Vec<ResourceState> = Vec::with_capacity(ordered.len());
         for (identity, resource) in &ordered {
             if from_files.contains(identity) {
-                states.push(state_of(resource, Acceptance::ReplacedByFile));
+                states.push(uncompiled_state(resource, Acceptance::ReplacedByFile));
                 continue;
             }
             let earlier = known.get(&*resource.uid).filter(|state| resource.is_same_version(state));
@@ -180,20 +156,26 @@ impl PolicySet {
             }
         }
         let mut digest = Sha256::new();
-        digest.update(self.digest.as_bytes());
+        digest.update(set.digest.as_bytes());
         for policy in states.iter().filter_map(|state| state.policy.as_ref()) {
             digest.update((policy.json.len() as u64).to_be_bytes());
             digest.update(policy.json.as_bytes());
-            self.policies.push(Arc::clone(policy));
+            set.policies.push(Arc::clone(policy));
         }
-        self.digest = format!("{:x}", digest.finalize()).into();
-        self.index = NamespaceIndex::from_policies(&self.policies);
-        self.resources = states;
+        set.digest = format!("{:x}", digest.finalize()).into();
+        set.index = NamespaceIndex::from_policies(&set.policies);
+        set.resources = states;
+        Ok(set)
+    }
+
+    /// Returns the state of each policy resource, by kind and name: whether it is in force, and what is wrong with it.
+    pub fn resource_states(&self) -> &[ResourceState] {
+        &self.resources
     }
 }
 
 /// Returns the state of a resource that was not compiled.
-fn state_of(resource: &PolicyResource, acceptance: Acceptance) -> ResourceState {
+fn uncompiled_state(resource: &PolicyResource, acceptance: Acceptance) -> ResourceState {
     ResourceState {
         kind: resource.kind,
         name: resource.name.clone(),
@@ -226,14 +208,13 @@ fn compile_resource(resource: &PolicyResource) -> ResourceState {
         name: resource.name.clone(),
         source: format!("{}/{}", resource.kind.name(), resource.name).into(),
         generation: Some(resource.generation),
-        json: canonical_json(resource, root.get("spec")).into(),
+        json: policy_file_json(resource, root.get("spec")).into(),
         ..policy
     };
-    let state = state_of(resource, acceptance);
     ResourceState {
         warnings: warnings.iter().map(field_error).collect(),
         policy: Some(Arc::new(policy)),
-        ..state
+        ..uncompiled_state(resource, acceptance)
     }
 }
 
@@ -245,7 +226,8 @@ pub fn resource_errors(kind: PolicyKind, root: Value<'_>) -> Vec<FieldError> {
     errors.take(MAX_ERRORS).map(field_error).collect()
 }
 
-/// Returns a finding for each error of a resource.
+/// Returns a finding for each error because of which a resource would be rejected. For the webhook, which checks
+/// policies when they are written.
 pub(crate) fn resource_findings(kind: PolicyKind, root: Value<'_>) -> Vec<Finding> {
     let mut faults = PolicyFaults::default();
     compile_policy(kind, root, &mut faults);
@@ -270,7 +252,7 @@ fn compile_policy(kind: PolicyKind, root: Value<'_>, faults: &mut PolicyFaults) 
             return None;
         }
         faults.check_value(spec, &Ty::Struct(kind.spec_schema()), &spec_at);
-        check_limits(spec, &Ty::Struct(kind.spec_schema()), &spec_at, faults);
+        check_resource_limits(spec, &Ty::Struct(kind.spec_schema()), &spec_at, faults);
     }
     if !faults.0.is_empty() {
         Expressions::read(spec, &spec_at, kind.resources(), faults);
@@ -282,7 +264,7 @@ fn compile_policy(kind: PolicyKind, root: Value<'_>, faults: &mut PolicyFaults) 
 
 /// Reports errors that apply only to custom resources, not to policy files: lists that are too long, and schemas in
 /// files.
-fn check_limits(value: Value<'_>, ty: &Ty, at: &Path<'_>, faults: &mut PolicyFaults) {
+fn check_resource_limits(value: Value<'_>, ty: &Ty, at: &Path<'_>, faults: &mut PolicyFaults) {
     match ty {
         Ty::List(item) | Ty::NonEmptyList(item) => {
             let (count, most) = (value.items().count(), max_items(item));
@@ -291,9 +273,9 @@ fn check_limits(value: Value<'_>, ty: &Ty, at: &Path<'_>, faults: &mut PolicyFau
                 return;
             }
             for (index, element) in value.items().enumerate() {
-                check_limits(element, item, &at.index(index), faults);
+                check_resource_limits(element, item, &at.index(index), faults);
             }
-            check_map_keys(value, item, at, faults);
+            check_item_names(value, item, at, faults);
         }
         Ty::Struct(ty) => {
             for field in ty.fields {
@@ -305,7 +287,7 @@ fn check_limits(value: Value<'_>, ty: &Ty, at: &Path<'_>, faults: &mut PolicyFau
                         "is not supported in resources; put the JSON Schema into `schema`",
                     );
                 } else {
-                    check_limits(member, &field.ty, &member_at, faults);
+                    check_resource_limits(member, &field.ty, &member_at, faults);
                 }
             }
         }
@@ -314,7 +296,7 @@ fn check_limits(value: Value<'_>, ty: &Ty, at: &Path<'_>, faults: &mut PolicyFau
 }
 
 /// Reports items of a list whose names are missing or not unique.
-fn check_map_keys(list: Value<'_>, item: &Ty, at: &Path<'_>, faults: &mut PolicyFaults) {
+fn check_item_names(list: Value<'_>, item: &Ty, at: &Path<'_>, faults: &mut PolicyFaults) {
     let Ty::Struct(ty) = item else { return };
     for field in ty.fields.iter().filter(|field| is_map_key(ty, field.name)) {
         let mut known: HashMap<&str, usize> = HashMap::new();
@@ -333,7 +315,8 @@ fn check_map_keys(list: Value<'_>, item: &Ty, at: &Path<'_>, faults: &mut Policy
     }
 }
 
-/// True if the field identifies the items of a list in resources, so that several writers can own items of it.
+/// True if the field identifies the items of a list in resources (`x-kubernetes-list-map-keys`), so that several
+/// writers can own items of it.
 pub fn is_map_key(ty: &Struct, field: &str) -> bool {
     ty.name == "MatchCondition" && field == "name"
 }
@@ -353,8 +336,9 @@ pub(super) fn field_error(fault: &PolicyFault) -> FieldError {
     FieldError { field: fault.at.print(PathStyle::User), message: fault.message.clone() }
 }
 
-/// Returns the resource as the JSON of a policy file, without the fields that the API server adds.
-fn canonical_json(resource: &PolicyResource, spec: Value<'_>) -> String {
+/// Returns the resource as the JSON that a policy file with the same policy would have, without the fields that the API
+/// server adds.
+fn policy_file_json(resource: &PolicyResource, spec: Value<'_>) -> String {
     let mut name = String::new();
     gofmt::json_string(&mut name, &resource.name);
     let (kind, version) = (resource.kind.name(), super::fields::API_VERSION);

@@ -21,7 +21,7 @@ pub enum Ty {
     NonEmptyStr,
     /// Any string, including an empty one.
     Str,
-    /// A string or number, which is read as the text that it is written as.
+    /// A string or number, of which the text as written counts.
     Word,
     /// A string of this format.
     Text(&'static TextFormat),
@@ -52,7 +52,7 @@ pub enum Ty {
     },
     /// One of these types, chosen by the type of the value.
     AnyOf(&'static [Ty]),
-    /// An object with fixed fields.
+    /// An object type of policy files: its name and its fields.
     Struct(&'static Struct),
 }
 
@@ -84,7 +84,7 @@ pub struct TextFormat {
 /// The schema of an object with fixed fields.
 #[derive(Debug)]
 pub struct Struct {
-    /// Name of the format in the JSON Schema.
+    /// Name of the type in the JSON Schema.
     pub name: &'static str,
     pub fields: &'static [Field],
 }
@@ -111,7 +111,7 @@ pub const fn required(name: &'static str, ty: Ty, doc: &'static str) -> Field {
     Field { name, ty, required: true, doc }
 }
 
-/// An error or warning about a policy document.
+/// An error or warning about one field of a policy document.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct PolicyFault {
     /// Path of the field.
@@ -317,7 +317,7 @@ fn type_name(ty: &Ty) -> Cow<'static, str> {
     Cow::Borrowed(name)
 }
 
-/// Returns the name of a JSON type with an article, such as `a list`.
+/// Returns the name of a JSON type for messages, with an article, such as `a list`.
 fn with_article(kind: ValueKind) -> &'static str {
     match kind {
         ValueKind::Null => "null",

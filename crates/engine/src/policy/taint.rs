@@ -9,18 +9,17 @@
 
 mod compared;
 
-pub(super) use compared::PublishedTaints;
+pub(super) use compared::ComparedTaints;
 
 use std::borrow::Cow;
 
 use super::entries::{DRIVER_PLACEHOLDER, TaintEntry, with_driver, yaml_scalar};
-use super::glob;
 use super::json_schema::Schema;
 use super::kind::PolicySpec;
 use super::load::SchemaSource;
-use super::matching::MAX_DRIVER;
+use super::matching::MAX_DRIVER_BYTES;
 use super::schema::PolicyFaults;
-use super::{MAX_DENIALS, MatchedPolicy, Policy, ViolationReport};
+use super::{MAX_DENIALS, MatchedPolicy, Policy, ViolationReport, glob};
 use crate::admission::DecodedAttributes;
 use crate::rules::Level;
 use crate::rules::table::{POLICY_TAINT, POLICY_TAINT_DATA};
@@ -83,12 +82,29 @@ impl TaintPolicy {
             max_evictions: spec.get("maxEvictionsPerSecond").int(),
         }
     }
-}
 
-impl TaintPolicy {
     /// Returns the entries of `allow` and `deny`.
     pub(super) fn entries(&self) -> impl Iterator<Item = &TaintEntry> {
         self.allow.iter().flatten().chain(&self.deny)
+    }
+
+    /// Reports a taint whose `evictionsPerSecond` exceeds the maximum of the policy.
+    fn check_eviction_rate(
+        &self,
+        policy: &Policy,
+        at: &Path<'_>,
+        taint: Taint<'_>,
+        report: &mut ViolationReport<'_>,
+    ) {
+        if let (Some(most), Some(rate)) = (self.max_evictions, taint.evictions_per_second())
+            && rate > most
+        {
+            let detail = || format!("{rate} exceeds the maximum of {most} set by {}", policy.describe());
+            report
+                .report(policy, POLICY_TAINT, &at.field("evictionsPerSecond"))
+                .invalid(BadValue::Int(rate), detail)
+                .warns(policy, format_args!("{rate} exceeds the maximum of {most}"), None);
+        }
     }
 }
 
@@ -130,7 +146,7 @@ pub(super) fn driver_of<'d>(admission: &DecodedAttributes<'d>) -> &'d str {
         view::Body::Patch(patch) => patch.selected_driver(),
         _ => "",
     };
-    if driver.len() > MAX_DRIVER { "" } else { driver }
+    if driver.len() > MAX_DRIVER_BYTES { "" } else { driver }
 }
 
 /// Returns the TaintPolicies among the policies.
@@ -163,7 +179,7 @@ impl ResolvedEntry<'_> {
     }
 }
 
-/// A TaintPolicy that applies to the user.
+/// A TaintPolicy that restricts the user, with its data requirements for the driver of the object.
 #[derive(Debug)]
 struct BindingPolicy<'s> {
     policy: &'s Policy,
@@ -172,12 +188,12 @@ struct BindingPolicy<'s> {
     data_keys: Vec<Cow<'s, str>>,
 }
 
-/// The entries of all TaintPolicies with the same action that apply to a request.
+/// The entries of all TaintPolicies with the same action that match a request, which together decide about each taint.
 #[derive(Debug)]
 struct EntryGroup<'s> {
-    /// The first policy in force that applies to the user, which is named in messages.
+    /// The first policy in force that restricts the user; messages about the object as a whole name it.
     speaker: &'s Policy,
-    /// The first policy in force with an allow list that applies to the user.
+    /// The first policy in force with an allow list that restricts the user; `None` if every taint is allowed.
     restricting: Option<&'s Policy>,
     allowed: Vec<ResolvedEntry<'s>>,
     expired: Vec<ResolvedEntry<'s>>,
@@ -274,7 +290,7 @@ impl<'s> EntryGroup<'s> {
             if report.reported - before >= MAX_DENIALS {
                 return;
             }
-            binding.spec.check_rate(binding.policy, at, taint, report);
+            binding.spec.check_eviction_rate(binding.policy, at, taint, report);
             binding.check_data(at, taint, report);
         }
     }
@@ -353,7 +369,7 @@ impl<'s> EntryGroup<'s> {
             .warns(policy, short, None);
     }
 
-    /// Returns why an allow entry does not include the taint, as a phrase about the entry.
+    /// Returns why an allow entry does not include the taint, as a phrase that continues a sentence about the entry.
     fn describe_shortfall(
         &self,
         grant: &ResolvedEntry<'_>,
@@ -388,26 +404,11 @@ fn missing_driver_hint(admission: &DecodedAttributes<'_>) -> String {
     )
 }
 
-/// Returns `a/b=c:NoExecute`.
+/// Returns a taint for messages, such as `a/b=c:NoExecute`.
 fn describe_taint(taint: Taint<'_>) -> String {
     let value =
         if taint.value().is_empty() { String::new() } else { format!("={}", yaml_scalar(taint.value())) };
     format!("{}{value}:{}", yaml_scalar(taint.key()), taint.effect())
-}
-
-impl TaintPolicy {
-    /// Reports a taint whose `evictionsPerSecond` exceeds the maximum of the policy.
-    fn check_rate(&self, policy: &Policy, at: &Path<'_>, taint: Taint<'_>, report: &mut ViolationReport<'_>) {
-        if let (Some(most), Some(rate)) = (self.max_evictions, taint.evictions_per_second())
-            && rate > most
-        {
-            let detail = || format!("{rate} exceeds the maximum of {most} set by {}", policy.describe());
-            report
-                .report(policy, POLICY_TAINT, &at.field("evictionsPerSecond"))
-                .invalid(BadValue::Int(rate), detail)
-                .warns(policy, format_args!("{rate} exceeds the maximum of {most}"), None);
-        }
-    }
 }
 
 impl BindingPolicy<'_> {

@@ -9,7 +9,7 @@ mod compared;
 mod limits;
 mod tainted;
 
-pub(super) use compared::RuleGuards;
+pub(super) use compared::ComparedRuleLimits;
 
 use super::kind::PolicySpec;
 use super::{MatchedPolicy, Violation, ViolationReport};
@@ -19,7 +19,7 @@ use crate::rules::ratchet::is_same_taint;
 use crate::rules::table::POLICY_TAINT_RULE;
 use crate::site::{DeviceSelection, Site, walk};
 use annotations::AnnotationPolicy;
-use limits::{CountCache, Limits};
+use limits::{ImpactCache, ImpactLimits};
 use tollgate_api::view::{self, TaintSelector};
 use tollgate_document::doc::Value;
 use tollgate_document::field::{Name, Path};
@@ -27,10 +27,10 @@ use tollgate_document::field::{Name, Path};
 /// The compiled `spec` of a TaintRulePolicy, without the fields that all kinds of policies share.
 #[derive(Debug)]
 pub(super) struct TaintRulePolicy {
-    /// The criteria that a selector must set: `driver`, `pool`, `device` or `any`.
-    require: Vec<Box<str>>,
+    /// The criteria of `requireSelector`: `driver`, `pool`, `device` or `any`.
+    required_criteria: Vec<Box<str>>,
     two_steps: bool,
-    limits: Option<Limits>,
+    limits: Option<ImpactLimits>,
     annotations: Option<AnnotationPolicy>,
 }
 
@@ -38,12 +38,12 @@ impl TaintRulePolicy {
     /// Compiles `spec`, whose types are already checked.
     pub(super) fn read(spec: Value<'_>) -> TaintRulePolicy {
         TaintRulePolicy {
-            require: spec.get("requireSelector").items().map(|item| item.str().into()).collect(),
+            required_criteria: spec.get("requireSelector").items().map(|item| item.str().into()).collect(),
             two_steps: spec.get("twoSteps").bool().unwrap_or_default(),
             limits: ["maxImpact", "maxTainted"]
                 .into_iter()
                 .any(|name| spec.get(name).exists())
-                .then(|| Limits::read(spec)),
+                .then(|| ImpactLimits::read(spec)),
             annotations: AnnotationPolicy::read(spec),
         }
     }
@@ -52,66 +52,7 @@ impl TaintRulePolicy {
     pub(super) fn limits_impact(&self) -> bool {
         self.limits.is_some()
     }
-}
 
-/// Checks a DeviceTaintRule against the TaintRulePolicies that match.
-pub(super) fn check_taint_rule(
-    policies: &[MatchedPolicy<'_>],
-    admission: &DecodedAttributes<'_>,
-    context: &Context<'_>,
-    report: &mut ViolationReport<'_>,
-) {
-    if !policies.iter().any(|matched| matches!(matched.policy.spec, PolicySpec::TaintRule(_))) {
-        return;
-    }
-    let counts = CountCache::default();
-    walk(admission, &mut |site| {
-        let Site::Selector { at, selection } = site else { return };
-        for matched in policies.iter().filter(|matched| matched.binds) {
-            let PolicySpec::TaintRule(policy) = &matched.policy.spec else { continue };
-            let driver = selection.selector.and_then(TaintSelector::driver).unwrap_or_default();
-            if !matched.policy.scope.matches_driver(driver) {
-                continue;
-            }
-            policy.check_selector(*matched, at, &selection, report);
-            // How a stored rule got its effect is not known.
-            if policy.two_steps && !context.is_stored {
-                check_two_steps(*matched, admission, context, &selection, report);
-            }
-            if let Some(limits) = &policy.limits {
-                limits.check_limits(*matched, admission, context, &selection, &counts, report);
-                limits.check_tainted(*matched, admission, context, &selection, &counts, report);
-            }
-            if let Some(annotations) = &policy.annotations {
-                annotations.check_annotations(*matched, admission, context, report);
-            }
-        }
-    });
-}
-
-/// Appends the impact of the rule, if the cluster is known, to violations about its selector or effect.
-pub(super) fn append_counts(
-    violations: &mut [Violation],
-    admission: &DecodedAttributes<'_>,
-    context: &Context<'_>,
-) {
-    let (Some(state), view::Body::Rule(rule)) = (context.cluster, admission.object.body) else { return };
-    let is_silent = |violation: &&mut Violation| {
-        let mut steps = violation.finding.at.user_steps();
-        let is_in_spec = matches!(steps.next(), Some(Name::Field(name)) if &**name == "spec");
-        violation.finding.rule == POLICY_TAINT_RULE && is_in_spec && steps.next().is_some()
-    };
-    let mut counts = None;
-    for violation in violations.iter_mut().filter(is_silent) {
-        if let Some(counts) =
-            counts.get_or_insert_with(|| limits::describe_impact(rule, state, admission, context))
-        {
-            violation.finding.detail = format!("{}; the rule {counts}", violation.finding.detail).into();
-        }
-    }
-}
-
-impl TaintRulePolicy {
     /// Reports required criteria that the selector does not set.
     fn check_selector(
         &self,
@@ -131,7 +72,7 @@ impl TaintRulePolicy {
             value.filter(|value| !value.is_empty())
         };
         let policy = matched.policy;
-        for name in &self.require {
+        for name in &self.required_criteria {
             if &**name == "any" {
                 let names = ["driver", "pool", "device", "deviceClassName"];
                 let has_expressions =
@@ -153,6 +94,64 @@ impl TaintRulePolicy {
     }
 }
 
+/// Checks a DeviceTaintRule against the TaintRulePolicies that match.
+pub(super) fn check_taint_rule(
+    policies: &[MatchedPolicy<'_>],
+    admission: &DecodedAttributes<'_>,
+    context: &Context<'_>,
+    report: &mut ViolationReport<'_>,
+) {
+    if !policies.iter().any(|matched| matches!(matched.policy.spec, PolicySpec::TaintRule(_))) {
+        return;
+    }
+    let counts = ImpactCache::default();
+    walk(admission, &mut |site| {
+        let Site::Selector { at, selection } = site else { return };
+        for matched in policies.iter().filter(|matched| matched.binds) {
+            let PolicySpec::TaintRule(policy) = &matched.policy.spec else { continue };
+            let driver = selection.selector.and_then(TaintSelector::driver).unwrap_or_default();
+            if !matched.policy.scope.matches_driver(driver) {
+                continue;
+            }
+            policy.check_selector(*matched, at, &selection, report);
+            // How a stored rule got its effect is not known.
+            if policy.two_steps && !context.is_stored {
+                check_two_steps(*matched, admission, context, &selection, report);
+            }
+            if let Some(limits) = &policy.limits {
+                limits.check_impact(*matched, admission, context, &selection, &counts, report);
+                limits.check_tainted_devices(*matched, admission, context, &selection, &counts, report);
+            }
+            if let Some(annotations) = &policy.annotations {
+                annotations.check_annotations(*matched, admission, context, report);
+            }
+        }
+    });
+}
+
+/// Appends how many devices and pods the rule affects to violations about its selector or effect, if the state of the
+/// cluster is known.
+pub(super) fn append_counts(
+    violations: &mut [Violation],
+    admission: &DecodedAttributes<'_>,
+    context: &Context<'_>,
+) {
+    let (Some(state), view::Body::Rule(rule)) = (context.cluster, admission.object.body) else { return };
+    let is_silent = |violation: &&mut Violation| {
+        let mut steps = violation.finding.at.user_steps();
+        let is_in_spec = matches!(steps.next(), Some(Name::Field(name)) if &**name == "spec");
+        violation.finding.rule == POLICY_TAINT_RULE && is_in_spec && steps.next().is_some()
+    };
+    let mut impact = None;
+    for violation in violations.iter_mut().filter(is_silent) {
+        let impact = impact.get_or_insert_with(|| limits::rule_impact(rule, state, admission, context));
+        if let Some(impact) = impact {
+            let (detail, counts, caveat) = (&violation.finding.detail, &impact.description, state.caveat());
+            violation.finding.detail = format!("{detail}; the rule {counts}{caveat}").into();
+        }
+    }
+}
+
 /// Reports a rule that does not start with effect None, or whose effect is raised together with another selector or
 /// before the controller has reported on the stored rule.
 fn check_two_steps(
@@ -164,7 +163,11 @@ fn check_two_steps(
 ) {
     let effect = selection.taint.effect();
     let stored = admission.for_stored_object();
-    let Some((detail, short)) = (match stored.as_ref().zip(admission.old_object.and_then(rule_of)) {
+    let old = match admission.old_object.map(|old| old.body) {
+        Some(view::Body::Rule(old)) => Some(old),
+        _ => None,
+    };
+    let Some((detail, short)) = (match stored.as_ref().zip(old) {
         _ if effect == "None" => None,
         None if admission.operation == Operation::Create => Some((
             format!(
@@ -182,7 +185,7 @@ fn check_two_steps(
             format!("the taint changes while its effect is {effect}: set `effect: None` first"),
             "set `effect: None` before you change the taint",
         )),
-        Some((_, old)) => why_not_raised(old, effect, context.profile.rule_status),
+        Some((_, old)) => why_not_raised_yet(old, effect, context.profile.rule_status),
     }) else {
         return;
     };
@@ -194,14 +197,9 @@ fn check_two_steps(
         .warns(matched.policy, short, None);
 }
 
-/// Returns the DeviceTaintRule in an object; `None` for other kinds.
-fn rule_of(object: view::Object<'_>) -> Option<view::TaintRule<'_>> {
-    if let view::Body::Rule(rule) = object.body { Some(rule) } else { None }
-}
-
-/// Returns why the effect may not be raised yet, as message and short form; `None` if it may. Lowering it is always
-/// allowed.
-fn why_not_raised(
+/// Returns why `twoSteps` does not allow to raise the effect of a stored rule yet, as message and short form; `None` if
+/// it does. Lowering it is always allowed.
+fn why_not_raised_yet(
     old: view::TaintRule<'_>,
     effect: &str,
     has_status: bool,

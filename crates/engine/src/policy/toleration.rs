@@ -15,7 +15,7 @@ use crate::rules::Level;
 use crate::rules::table::POLICY_TOLERATION;
 use crate::site::{Site, walk};
 use crate::tolerance::coverage::{
-    Effects, KeyPattern, PolicyEntry, Shortfall, ToleratedTaints, nearest, uncovered,
+    Effects, KeyPattern, PolicyEntry, Shortfall, ToleratedTaints, nearest_entry, uncovered_effects,
 };
 use tollgate_api::profile::Profile;
 use tollgate_api::view::Toleration;
@@ -29,7 +29,7 @@ mod listed;
 mod written;
 
 pub(super) use added::default_edits;
-pub(super) use compared::{AddedTolerations, AllowedTolerations};
+pub(super) use compared::{ComparedDefaults, ComparedTolerations};
 pub use listed::{ListedEntry, ListedTolerations};
 pub(super) use written::WrittenToleration;
 use written::allowed_instead;
@@ -43,7 +43,7 @@ const MAX_COMPARED: usize = 32 * 8 * 16;
 #[derive(Debug)]
 pub(super) struct TolerationPolicy {
     allow: Option<Vec<TolerationEntry>>,
-    deny: Vec<TolerationEntry>,
+    pub(super) deny: Vec<TolerationEntry>,
     /// True if tolerations must name a key.
     require_key: bool,
     defaults: Vec<WrittenToleration>,
@@ -96,11 +96,6 @@ impl TolerationPolicy {
             defaults,
             default_entries,
         }
-    }
-
-    /// Returns the entries of `deny`.
-    pub(super) fn denied_entries(&self) -> &[TolerationEntry] {
-        &self.deny
     }
 
     /// Returns the allow entries, including those derived from default tolerations.
@@ -187,7 +182,7 @@ impl CheckedToleration<'_> {
         format!("toleration {} in namespace {namespace:?}", WrittenToleration::of(self.toleration))
     }
 
-    /// The short text for a warning of the webhook.
+    /// Returns the short text for a webhook warning, such as `toleration of a/b is not allowed`.
     fn not_allowed(&self) -> impl std::fmt::Display {
         let key = match self.toleration.key() {
             "" => "all keys",
@@ -197,23 +192,23 @@ impl CheckedToleration<'_> {
     }
 }
 
-/// Returns the taints that a toleration matches, and for how long, in the given profile.
+/// Returns the taints that a toleration matches, and for how long: forever in releases that ignore the seconds of a
+/// toleration without an effect.
 fn tolerated_taints<'d>(toleration: Toleration<'d>, profile: &Profile) -> ToleratedTaints<'d> {
-    if profile.empty_effect_stops_eviction {
-        ToleratedTaints::forever_without_effect(toleration)
-    } else {
-        ToleratedTaints::as_written(toleration)
-    }
+    let written = ToleratedTaints::as_written(toleration);
+    let ignores_seconds = profile.empty_effect_stops_eviction && toleration.effect().is_empty();
+    ToleratedTaints { seconds: written.seconds.filter(|_| !ignores_seconds), ..written }
 }
 
 /// An entry of a TolerationPolicy, with the policy that contains it.
 type SourcedEntry<'s> = (MatchedPolicy<'s>, &'s TolerationEntry);
 
-/// The entries of all TolerationPolicies with the same action that apply to a request.
+/// The entries of all TolerationPolicies with the same action that match a request, which together decide about each
+/// toleration.
 struct EntryGroup<'s> {
-    /// The first policy in force that can deny something, which is named in messages.
+    /// The first policy in force that can deny something; messages about the object as a whole name it.
     speaker: &'s Policy,
-    /// The first policy in force with an allow list that applies to the user.
+    /// The first policy in force with an allow list that restricts the user; `None` if every toleration is allowed.
     restricting: Option<MatchedPolicy<'s>>,
     /// The first policy in force with `requireKey` that applies to the user.
     requires_key: Option<&'s Policy>,
@@ -256,14 +251,14 @@ impl<'s> EntryGroup<'s> {
 
     /// Returns the effects for which no allow entry covers these taints; empty if all are covered.
     fn uncovered_effects(&self, taints: &ToleratedTaints<'_>) -> Effects {
-        uncovered(taints, entries(&self.allowed))
+        uncovered_effects(taints, entries(&self.allowed))
     }
 
     /// Returns the allow entry that comes nearest to covering these taints, and what it lacks.
     fn nearest_allow_entry(&self, taints: &ToleratedTaints<'_>) -> Option<(SourcedEntry<'s>, Shortfall)> {
         let missing = self.uncovered_effects(taints);
         let missing = if missing.is_empty() { taints.effects } else { missing };
-        let (index, shortfall) = nearest(taints, missing, entries(&self.allowed))?;
+        let (index, shortfall) = nearest_entry(taints, missing, entries(&self.allowed))?;
         self.allowed.get(index).map(|grant| (*grant, shortfall))
     }
 
@@ -286,7 +281,7 @@ impl<'s> EntryGroup<'s> {
         let tolerated = tolerated_taints(checked.toleration, checked.profile);
         self.check_deny_entries(checked, &tolerated, report);
         if tolerated.key.is_none() {
-            self.check_key(checked, report);
+            self.check_key_is_set(checked, report);
         }
         self.check_allow_entries(checked, &tolerated, report);
     }
@@ -305,7 +300,7 @@ impl<'s> EntryGroup<'s> {
                 let (entry, offered) = if explains {
                     (
                         format!(" {}{}", grant.describe(), grant.terms.reason_suffix()),
-                        self.alternatives_text(checked),
+                        self.allowed_instead_text(checked),
                     )
                 } else {
                     (String::new(), String::new())
@@ -325,12 +320,12 @@ impl<'s> EntryGroup<'s> {
     }
 
     /// Reports a toleration without a key, if a policy requires one.
-    fn check_key(&self, checked: &CheckedToleration<'_>, report: &mut ViolationReport<'_>) {
+    fn check_key_is_set(&self, checked: &CheckedToleration<'_>, report: &mut ViolationReport<'_>) {
         let Some(policy) = self.requires_key else { return };
         let short = "toleration without a key matches every taint: set `key`";
         let explains = report.explains_next();
         let detail = || {
-            let offered = if explains { self.alternatives_text(checked) } else { String::new() };
+            let offered = if explains { self.allowed_instead_text(checked) } else { String::new() };
             let (toleration, policy) = (checked.describe(), policy.describe());
             format!(
                 "{toleration} is not allowed: it has no key, so it matches the taints of all keys: set `key`; required by {policy}{offered}"
@@ -364,7 +359,7 @@ impl<'s> EntryGroup<'s> {
                 _ if !explains => {
                     return format!("{} is not allowed by {}", checked.describe(), policy.describe());
                 }
-                (Some((_, grant)), _) => self.describe_lapsed(grant, &format!(" in {}", policy.describe())),
+                (Some((_, grant)), _) => self.describe_expired(grant, &format!(" in {}", policy.describe())),
                 (None, Some(((_, grant), shortfall))) => {
                     let lacks = describe_shortfall(shortfall, tolerated, grant);
                     let (location, because) = (&grant.terms.location, grant.terms.reason_suffix());
@@ -376,7 +371,7 @@ impl<'s> EntryGroup<'s> {
                     format!("{} allows no tolerations in this namespace{expired}", policy.describe())
                 }
             };
-            format!("{} is not allowed: {why}{}", checked.describe(), self.alternatives_text(checked))
+            format!("{} is not allowed: {why}{}", checked.describe(), self.allowed_instead_text(checked))
         };
         let short = checked.not_allowed();
         report
@@ -387,7 +382,7 @@ impl<'s> EntryGroup<'s> {
     }
 
     /// Returns `; allowed instead: …` with tolerations to paste, from the nearest entries; empty if none is near.
-    fn alternatives_text(&self, checked: &CheckedToleration<'_>) -> String {
+    fn allowed_instead_text(&self, checked: &CheckedToleration<'_>) -> String {
         let near = allowed_instead(
             &WrittenToleration::of(checked.toleration),
             checked.profile,
@@ -398,8 +393,9 @@ impl<'s> EntryGroup<'s> {
         if texts.is_empty() { String::new() } else { format!("; allowed instead: {}", texts.join(" and ")) }
     }
 
-    /// Returns `allow[0] {key: a/b} expired at 2026-01-02T00:00:00Z`; `of` follows the entry.
-    fn describe_lapsed(&self, grant: &TolerationEntry, of: &str) -> String {
+    /// Returns an expired entry for messages: `allow[0] {key: a/b} expired at 2026-01-02T00:00:00Z`; `of` follows the
+    /// entry.
+    fn describe_expired(&self, grant: &TolerationEntry, of: &str) -> String {
         let (location, entry, because) =
             (&grant.terms.location, grant.describe(), grant.terms.reason_suffix());
         let end = grant.terms.expired_at(self.now).map(gotime::rfc3339).unwrap_or_default();
@@ -413,11 +409,11 @@ impl<'s> EntryGroup<'s> {
         missing: Effects,
         policy: &Policy,
     ) -> Option<String> {
-        let (index, _) = nearest(tolerated, missing, entries(&self.expired))?;
+        let (index, _) = nearest_entry(tolerated, missing, entries(&self.expired))?;
         let (matched, grant) = self.expired.get(index)?;
         let is_same = std::ptr::eq(matched.policy, policy);
         let of = if is_same { String::new() } else { format!(" in {}", matched.policy.describe()) };
-        Some(format!("; {}", self.describe_lapsed(grant, &of)))
+        Some(format!("; {}", self.describe_expired(grant, &of)))
     }
 }
 
@@ -427,7 +423,7 @@ fn entries<'g>(grants: &'g [SourcedEntry<'_>]) -> impl Iterator<Item = &'g Polic
 
 /// Returns the effects of the tolerated taints that this entry alone covers.
 fn covered_effects(entry: &PolicyEntry, tolerated: &ToleratedTaints<'_>) -> Effects {
-    tolerated.effects.without(uncovered(tolerated, [entry]))
+    tolerated.effects.without(uncovered_effects(tolerated, [entry]))
 }
 
 fn toleration_policies<'s>(

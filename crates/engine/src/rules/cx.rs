@@ -3,10 +3,9 @@
 //! It determines which of the server's two validators reports a finding and which path is printed; it checks nothing
 //! itself. Invariant: nothing is allocated unless there is a finding.
 
-use super::Origin;
-use super::RuleSet;
 use super::ratchet::{BorrowedFinding, Ratchet};
 use super::report::{Report, Reported, Sink, Text};
+use super::{Origin, RuleSet};
 use crate::admission::{Context, Operation};
 use tollgate_api::profile::{Profile, Version};
 use tollgate_document::doc::Value;
@@ -20,7 +19,7 @@ pub(super) const EXPRESSION_BUDGET: usize = 1 << 20;
 /// Number of bytes that each expression counts for, in addition to its length.
 const EXPRESSION_OVERHEAD: usize = 100;
 
-/// The context of a check: the request and the release, and the list that receives findings.
+/// What a check function gets: the release, the context of the request, and the list that receives its findings.
 #[derive(Debug)]
 pub struct Cx<'c, 'p> {
     /// The Kubernetes release or draft.
@@ -31,10 +30,11 @@ pub struct Cx<'c, 'p> {
     pub version: Version,
     /// The operation: create or update.
     pub operation: Operation,
-    /// True if hand-written validation checks the current part of the object.
-    pub(super) hand_written: bool,
-    /// True if declarative validation checks the current part: the release has it, and the part is new or changed.
-    pub(super) declarative: bool,
+    /// True if the API server's hand-written validation checks the current part of the object.
+    pub(super) is_hand_written: bool,
+    /// True if the API server's declarative validation checks the current part of the object: the release has it, and
+    /// the part is new or changed. Its messages then replace the hand-written ones.
+    pub(super) is_declarative: bool,
     /// The current time, if it is known.
     pub now: Option<Timestamp>,
     /// True if findings are about the key of a map entry and not about its value.
@@ -48,38 +48,27 @@ pub struct Cx<'c, 'p> {
 }
 
 impl<'c, 'p> Cx<'c, 'p> {
-    /// True if the API server's hand-written validation checks the current part of the object.
-    pub fn is_hand_written(&self) -> bool {
-        self.hand_written
-    }
-
-    /// True if the API server's declarative validation checks the current part of the object: the release has it, and
-    /// the part is new or changed. Its messages then replace the hand-written ones.
-    pub fn is_declarative(&self) -> bool {
-        self.declarative
-    }
-
-    /// Calls `check` for a part of the object, which is `unchanged` by an update or not. Hand-written
-    /// validation checks unchanged parts again, declarative validation does not.
+    /// Calls `check` for a part of the object; `unchanged` is true if an update leaves the part as it is stored.
+    /// Declarative validation does not check unchanged parts, hand-written validation does.
     pub fn check_part(&mut self, unchanged: bool, check: impl FnOnce(&mut Self)) {
-        let before = self.declarative;
-        self.declarative &= !unchanged;
+        let before = self.is_declarative;
+        self.is_declarative &= !unchanged;
         check(self);
-        self.declarative = before;
+        self.is_declarative = before;
     }
 
-    /// Calls `check` for a part of the object that only declarative validation checks. Does nothing if the
-    /// current part is not checked declaratively.
+    /// Calls `check` for a part of the object that hand-written validation skips. Does nothing if declarative
+    /// validation does not check it either.
     pub fn declaratively(&mut self, check: impl FnOnce(&mut Self)) {
-        if self.declarative {
-            let before = std::mem::replace(&mut self.hand_written, false);
+        if self.is_declarative {
+            let before = std::mem::replace(&mut self.is_hand_written, false);
             check(self);
-            self.hand_written = before;
+            self.is_hand_written = before;
         }
     }
 
-    /// Returns how many bytes of a value are worth writing into a finding; a longer text may be cut anywhere after
-    /// them.
+    /// Returns how many bytes of a value are worth writing into a finding; reports cut longer values, at any place
+    /// after that.
     pub fn max_text_bytes(&self) -> usize {
         self.findings.budget().max_text_bytes()
     }
@@ -96,13 +85,13 @@ impl<'c, 'p> Cx<'c, 'p> {
 
     /// Deducts the cost of checking an expression of `bytes` bytes from the budget. Returns false if the
     /// budget is exhausted, so that the expression is not checked. Always true if the engine is exact.
-    pub fn spend_on_expression(&mut self, bytes: usize) -> bool {
+    pub fn take_expression_budget(&mut self, bytes: usize) -> bool {
         let left = self.expressions.checked_sub(EXPRESSION_OVERHEAD + bytes);
         self.expressions = left.unwrap_or_default();
         left.is_some() || self.findings.budget().is_exact()
     }
 
-    /// True if a rule of that origin has already reported a finding, kept or not.
+    /// True if a rule of that origin has already reported a finding about the object, even if the finding was not kept.
     pub fn has_found(&self, origin: Origin) -> bool {
         let is_of = |rule: RuleId| rule.origin == origin;
         self.findings.kept().iter().any(|finding| is_of(finding.rule)) || self.findings.has_left_out(is_of)
@@ -111,8 +100,8 @@ impl<'c, 'p> Cx<'c, 'p> {
     /// Starts a finding. The next call in the chain adds the error type and message. The finding belongs to
     /// hand-written validation, which prints the path in the internal version, unless [`Report::declarative_native`] or
     /// [`Report::covered_by_declarative`] follows.
-    pub fn report<'r>(&'r mut self, rule: RuleId, at: &'r Path<'r>) -> Report<'r, RunSink<'r, 'c, 'p>> {
-        Report { rule, at, sink: RunSink { cx: self, validator: Validator::HandWritten } }
+    pub fn report<'r>(&'r mut self, rule: RuleId, at: &'r Path<'r>) -> Report<'r, RuleSink<'r, 'c, 'p>> {
+        Report { rule, at, sink: RuleSink { cx: self, validator: Validator::HandWritten } }
     }
 
     /// Calls `check`, whose findings are shown at the key of a map entry instead of its value.
@@ -123,7 +112,7 @@ impl<'c, 'p> Cx<'c, 'p> {
     }
 }
 
-/// The validator of the API server that reports a finding.
+/// Which of the API server's two validators reports a finding.
 #[derive(Clone, Copy, Debug)]
 enum Validator {
     HandWritten,
@@ -132,14 +121,14 @@ enum Validator {
     Covered,
 }
 
-/// Receives the findings of a run of rules.
+/// Receives one finding of a rule, and keeps, counts or drops it.
 #[derive(Debug)]
-pub struct RunSink<'r, 'c, 'p> {
+pub struct RuleSink<'r, 'c, 'p> {
     cx: &'r mut Cx<'c, 'p>,
     validator: Validator,
 }
 
-impl Report<'_, RunSink<'_, '_, '_>> {
+impl Report<'_, RuleSink<'_, '_, '_>> {
     /// Marks the finding as one that only declarative validation reports, which prints the path in the version of the
     /// request.
     pub fn declarative_native(mut self) -> Self {
@@ -155,7 +144,7 @@ impl Report<'_, RunSink<'_, '_, '_>> {
     }
 }
 
-impl<'r> Sink<'r> for RunSink<'r, '_, '_> {
+impl<'r> Sink<'r> for RuleSink<'r, '_, '_> {
     fn keep(
         self,
         rule: RuleId,
@@ -164,10 +153,10 @@ impl<'r> Sink<'r> for RunSink<'r, '_, '_> {
         value: impl Into<BadValue>,
         detail: impl Text,
     ) -> Reported<'r> {
-        let RunSink { cx, validator } = self;
+        let RuleSink { cx, validator } = self;
         let style = match validator {
-            Validator::Declarative | Validator::Covered if cx.declarative => PathStyle::Native,
-            Validator::HandWritten | Validator::Covered if cx.hand_written => PathStyle::Hub,
+            Validator::Declarative | Validator::Covered if cx.is_declarative => PathStyle::Native,
+            Validator::HandWritten | Validator::Covered if cx.is_hand_written => PathStyle::Hub,
             _ => return Reported::DROPPED,
         };
         if !cx.rules.has(rule) {

@@ -10,15 +10,15 @@ use foldhash::quality::RandomState;
 /// Maximum length of a list that is searched linearly. Longer lists are hashed.
 const MAX_SEARCHED: usize = 64;
 
-/// The first item of each identity with its index, by a keyed hash of the identity, which saves memory for very long
-/// lists. The keys are random, so that collisions cannot be forced.
+/// The first item of each identity, with its index. Only a hash of the identity is kept, which saves memory for very
+/// long lists; its keys are random, so that collisions cannot be forced.
 struct FirstItems<T> {
     items: HashMap<u64, (usize, T)>,
     keys: RandomState,
 }
 
-/// Calls `found(first, later)`, each with its index, for every item that has the same identity as an earlier one. For
-/// speed, the texts that differ most should come first in the identity.
+/// Calls `found(first, later)`, each with its index, for every item of a list that has the same identity as an earlier
+/// one. Faster if the first two texts of an identity are those that differ most.
 pub(super) fn for_each_repeat<'d, T: Copy>(
     items: impl Iterator<Item = T> + Clone,
     identity: impl Fn(T) -> [&'d [u8]; 4],

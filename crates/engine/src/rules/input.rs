@@ -17,7 +17,7 @@ pub fn duplicate_key_of_list(at: FieldPath) -> Finding {
     finding
 }
 
-/// Returns the finding for an error of decoding.
+/// Turns an error of decoding an object into a finding of the matching rule.
 pub fn decoding_finding(error: DecodeError) -> Finding {
     let (rule, kind) = match error.kind {
         DecodeErrorKind::WrongType => (WRONG_TYPE, ErrorType::TypeInvalid),

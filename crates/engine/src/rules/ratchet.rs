@@ -30,7 +30,7 @@ use tollgate_document::field::{FieldPath, Name};
 use tollgate_document::finding::{BadValue, ErrorType, Finding, RuleId};
 use tollgate_formats::gofmt::head;
 
-/// Bytes of a text that are compared; for longer texts, the value in the object is compared instead.
+/// Number of bytes of a text that are compared; if a text is longer, the value in the object is compared instead.
 pub const MAX_COMPARED_TEXT: usize = 256;
 
 /// Maximum number of stored taints or counts that are compared. Valid lists are not longer, and this bounds
@@ -45,8 +45,8 @@ pub struct StoredFindings {
     occurrences: HashMap<u64, Occurrences>,
     extent: Extent,
     keys: RandomState,
-    stored: SearchedObject,
-    new: SearchedObject,
+    stored: IndexedObject,
+    new: IndexedObject,
 }
 
 /// The occurrences of one finding about the stored object.
@@ -60,9 +60,9 @@ struct Occurrences {
     taints: Vec<Strength>,
 }
 
-/// The stored or the new object, with cached lookups.
+/// Lookups in the stored or the new object that are kept, because there can be a million findings.
 #[derive(Debug, Default)]
-struct SearchedObject {
+struct IndexedObject {
     index: Index,
     /// Hashes of whole values, by node.
     values: HashMap<Option<u32>, u64>,
@@ -75,8 +75,8 @@ impl StoredFindings {
             occurrences: HashMap::new(),
             extent,
             keys: RandomState::default(),
-            stored: SearchedObject::default(),
-            new: SearchedObject::default(),
+            stored: IndexedObject::default(),
+            new: IndexedObject::default(),
         }
     }
 
@@ -118,20 +118,20 @@ impl StoredFindings {
     }
 }
 
-/// Whether findings are those of the stored object, which are recorded, or those of the new object, which are
-/// dropped if the stored object had them.
+/// How findings are compared with those of the stored object: findings about the stored object are recorded, and
+/// findings about the new object are dropped if the stored object had them.
 #[derive(Clone, Copy, Debug)]
 pub enum Ratchet<'c> {
-    /// Records it as a finding of the stored object.
+    /// Records findings about the stored object.
     Learn(&'c RefCell<StoredFindings>, Object<'c>),
-    /// Drops it if the stored object had it too.
+    /// Drops a finding about the new object if the stored object had it too.
     Ask(&'c RefCell<StoredFindings>, Object<'c>),
-    /// Drops it if its rule is ratcheted ([`Rule::is_ratcheted`]) and the stored object had it too.
+    /// Like `Ask`, but only for rules that are ratcheted ([`Rule::is_ratcheted`]), not for those of the API server.
     AskOurs(&'c RefCell<StoredFindings>, Object<'c>),
 }
 
 impl Ratchet<'_> {
-    /// True if findings of that rule are compared with the stored object.
+    /// True if findings of that rule are recorded or compared.
     pub fn applies_to(self, rule: RuleId) -> bool {
         match self {
             Ratchet::Learn(..) | Ratchet::Ask(..) => true,
@@ -154,8 +154,8 @@ impl Ratchet<'_> {
     }
 }
 
-/// The content of a finding of a rule or a policy, borrowed, because of a million findings only a few thousand are
-/// kept.
+/// The content of a finding before it is kept: of a million findings only a few thousand are, so nothing is copied for
+/// the comparison.
 #[derive(Clone, Copy, Debug)]
 pub struct BorrowedFinding<'a> {
     pub rule: RuleId,
@@ -168,10 +168,10 @@ pub struct BorrowedFinding<'a> {
 }
 
 impl<'a> BorrowedFinding<'a> {
-    /// Borrows the content of a finding. `policy` is the policy that reports it, if any.
-    pub fn of(finding: &'a Finding, policy: Option<&'a str>) -> BorrowedFinding<'a> {
+    /// Borrows the content of a finding that a rule reports.
+    pub fn of(finding: &'a Finding) -> BorrowedFinding<'a> {
         let Finding { rule, kind, value, detail, at, .. } = finding;
-        BorrowedFinding { rule, at, kind: *kind, value, detail, policy }
+        BorrowedFinding { rule, at, kind: *kind, value, detail, policy: None }
     }
 
     /// Returns a hash of the finding that does not depend on the order of lists, and the taint that the finding is
@@ -181,7 +181,7 @@ impl<'a> BorrowedFinding<'a> {
         object: Object<'d>,
         extent: Extent,
         keys: &RandomState,
-        searched: &mut SearchedObject,
+        searched: &mut IndexedObject,
     ) -> (u64, Option<Taint<'d>>) {
         let mut out = keys.build_hasher();
         (self.rule, self.policy).hash(&mut out);
@@ -192,7 +192,7 @@ impl<'a> BorrowedFinding<'a> {
             let field = match step {
                 Name::Index(index) => {
                     value = searched.index.item(value, *index);
-                    ("item", name_of(value)).hash(&mut out);
+                    ("item", item_name(value)).hash(&mut out);
                     ""
                 }
                 Name::Field(name) | Name::Key(name) => {
@@ -245,7 +245,7 @@ impl<'a> BorrowedFinding<'a> {
 }
 
 /// Returns what identifies an item of a list: its name, or the device or driver that it is about; empty if it has none.
-fn name_of(item: Value<'_>) -> &str {
+fn item_name(item: Value<'_>) -> &str {
     const DRIVER: doc::Name = doc::Name::of("driver");
     const NAME: doc::Name = doc::Name::of("name");
     const DEVICE: doc::Name = doc::Name::of("device");

@@ -14,7 +14,7 @@ use tollgate_api::conform::suggest;
 use tollgate_document::field::Path;
 use tollgate_document::finding::{BadValue, ErrorType, Finding, Fix, RuleId};
 
-/// A text that is built only if needed.
+/// A text of a finding that is built only if the finding is kept: a string, `format_args!` or a closure.
 pub trait Text {
     /// Builds the text of a message.
     fn compose(self) -> Cow<'static, str>;
@@ -50,7 +50,7 @@ impl<F: FnOnce() -> String> Text for F {
     }
 }
 
-/// Receives findings: either the findings of rules, or the violations of policies.
+/// Decides whether a finding is kept, counted or dropped: one for rules, one for policies.
 pub trait Sink<'r> {
     /// Keeps, counts or drops a finding. Returns a handle for adding to it.
     fn keep(
@@ -63,7 +63,8 @@ pub trait Sink<'r> {
     ) -> Reported<'r>;
 }
 
-/// A finding in progress: the rule and the field that it is about.
+/// A finding whose rule and field are known. A method such as `invalid` adds the error type and the message and reports
+/// it.
 #[must_use = "the call that names the kind of fault reports the finding"]
 #[derive(Debug)]
 pub struct Report<'r, S> {
@@ -73,7 +74,7 @@ pub struct Report<'r, S> {
 }
 
 impl<'r, S: Sink<'r>> Report<'r, S> {
-    /// Reports that a value must be there.
+    /// Reports that a field must be set (`Required value`).
     pub fn required(self, detail: impl Text) -> Reported<'r> {
         self.of_kind(ErrorType::Required, BadValue::Omitted, detail)
     }
@@ -83,12 +84,12 @@ impl<'r, S: Sink<'r>> Report<'r, S> {
         self.of_kind(ErrorType::Forbidden, BadValue::Omitted, detail)
     }
 
-    /// Reports that something could not be decided.
+    /// Reports that something could not be checked (`Internal error`).
     pub fn internal(self, detail: impl Text) -> Reported<'r> {
         self.of_kind(ErrorType::Internal, BadValue::Omitted, detail)
     }
 
-    /// Reports too many bytes or characters.
+    /// Reports a text with too many bytes or characters (`Too long`).
     pub fn too_long(self, detail: impl Text) -> Reported<'r> {
         self.of_kind(ErrorType::TooLong, BadValue::Omitted, detail)
     }
@@ -98,7 +99,7 @@ impl<'r, S: Sink<'r>> Report<'r, S> {
         self.of_kind(ErrorType::Invalid, value, detail)
     }
 
-    /// Reports a value that is not one of the known ones.
+    /// Reports a value that is not one of the known ones (`Unsupported value`).
     pub fn not_supported(self, value: impl Into<BadValue>, detail: impl Text) -> Reported<'r> {
         self.of_kind(ErrorType::NotSupported, value, detail)
     }
@@ -108,7 +109,7 @@ impl<'r, S: Sink<'r>> Report<'r, S> {
         self.of_kind(ErrorType::Duplicate, value, detail)
     }
 
-    /// Reports the name of something that is not there.
+    /// Reports a name of something that does not exist (`Not found`).
     pub fn not_found(self, value: impl Into<BadValue>, detail: impl Text) -> Reported<'r> {
         self.of_kind(ErrorType::NotFound, value, detail)
     }
@@ -124,7 +125,8 @@ impl<'r, S: Sink<'r>> Report<'r, S> {
     }
 }
 
-/// A finding that was reported, to which more can be added. If it is not kept, additions are ignored and not composed.
+/// A finding that was reported, to which help, a fix or more paths can be added. If it was not kept, additions are
+/// ignored and not built.
 #[derive(Debug)]
 pub struct Reported<'r> {
     finding: Option<&'r mut Finding>,
@@ -133,10 +135,10 @@ pub struct Reported<'r> {
 }
 
 impl<'r> Reported<'r> {
-    /// A finding that was dropped.
+    /// The handle for a finding that was not kept.
     pub(crate) const DROPPED: Reported<'static> = Reported { finding: None, is_fixable: false };
 
-    /// Creates a handle for a finding, which is `None` if it is not kept.
+    /// Creates the handle for a finding; `finding` is `None` if it was not kept after all.
     pub(crate) fn kept(finding: Option<&'r mut Finding>, is_fixable: bool) -> Reported<'r> {
         Reported { finding, is_fixable }
     }
@@ -154,7 +156,7 @@ impl<'r> Reported<'r> {
         self.help_if(Some(help))
     }
 
-    /// Adds a hint for people, if there is one.
+    /// Adds advice on how to correct the object, if there is any.
     pub fn help_if(self, help: Option<impl Text>) -> Reported<'r> {
         self.with(|finding| finding.help = help.map(Text::compose))
     }

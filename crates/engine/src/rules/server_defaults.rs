@@ -14,9 +14,14 @@ use tollgate_api::drafts::{DraftOnly, DraftPart, draft_only};
 use tollgate_api::gated::DroppedField;
 use tollgate_api::profile::{ApiKind, Profile, Version};
 use tollgate_api::view::{Body, Object};
-use tollgate_document::field::{Name, Path};
-use tollgate_document::finding::{BadValue, ErrorType, Finding};
+use tollgate_document::field::{FieldPath, Name, Path};
+use tollgate_document::finding::{BadValue, ErrorType, Finding, RuleId};
 use tollgate_formats::names;
+
+/// Creates a finding that shows no value, with the error type of fields that must not be set.
+fn forbidden_finding(rule: RuleId, at: FieldPath, detail: String) -> Finding {
+    Finding::new(rule, at, ErrorType::Forbidden, BadValue::Omitted, detail)
+}
 
 /// Returns the finding for a field that the server drops because its feature gate is off.
 pub fn dropped_field_finding(field: &DroppedField, profile: &Profile) -> Finding {
@@ -30,12 +35,12 @@ pub fn dropped_field_finding(field: &DroppedField, profile: &Profile) -> Finding
     };
     let detail =
         format!("Kubernetes {} drops `{name}` unless the feature gate {gate} is on ({state})", profile.name);
-    Finding::new(DROPPED_FIELD, field.at.clone(), ErrorType::Forbidden, BadValue::Omitted, detail)
+    forbidden_finding(DROPPED_FIELD, field.at.clone(), detail)
 }
 
 /// Returns findings about what the server does not serve of an object: a version that is off, a rule that nothing acts
 /// on, or parts that only drafts have and the stored object does not.
-pub fn unserved_parts(
+pub fn unserved_findings(
     object: Object<'_>,
     old: Option<Object<'_>>,
     profile: &Profile,
@@ -47,23 +52,24 @@ pub fn unserved_parts(
         let stored: HashSet<String> = draft_only(old).iter().map(DraftOnly::identity).collect();
         parts.retain(|part| !stored.contains(&part.identity()));
     }
-    let drafts = parts.iter().map(|part| draft_only_field(part, kind, version));
+    let drafts = parts.iter().map(|part| draft_only_finding(part, kind, version));
     // A stored object is served in every version there is; only if there is none, nobody can reach it.
     let is_reachable =
         is_stored && profile.versions(kind).iter().any(|version| profile.is_served(kind, *version));
-    let off = version_off_by_default(kind, version, profile).filter(|_| !is_reachable);
-    let off_everywhere = profile.warns_of_drafts.then(|| version_off_everywhere(kind, version)).flatten();
+    let off = version_off_finding(kind, version, profile).filter(|_| !is_reachable);
+    let off_everywhere =
+        profile.warns_of_drafts.then(|| version_off_everywhere_finding(kind, version)).flatten();
     let off_everywhere = off_everywhere.filter(|_| !is_reachable);
-    let inert = rule_without_effect(kind, profile, off.is_some());
+    let inert = rule_without_effect_finding(kind, profile, off.is_some());
     // A stored object is not bound to the version in which it is listed.
-    let removed = if is_stored { None } else { soon_removed_version(kind, version, profile) };
+    let removed = if is_stored { None } else { soon_removed_finding(kind, version, profile) };
     off.into_iter().chain(off_everywhere).chain(removed).chain(inert).chain(drafts).collect()
 }
 
 /// Returns a finding if a DeviceTaintRule has no effect in this profile or, if the feature gates are unknown,
 /// one that names the gates it depends on. If the API version is disabled as well, only disabled gates are
 /// reported, because enabling the version is not sufficient.
-fn rule_without_effect(kind: ApiKind, profile: &Profile, is_version_off: bool) -> Option<Finding> {
+fn rule_without_effect_finding(kind: ApiKind, profile: &Profile, is_version_off: bool) -> Option<Finding> {
     if kind != ApiKind::DeviceTaintRule {
         return None;
     }
@@ -73,12 +79,12 @@ fn rule_without_effect(kind: ApiKind, profile: &Profile, is_version_off: bool) -
         None => profile.rules_depend_on()?,
     };
     let at = Path::ROOT.field("kind").owned();
-    Some(Finding::new(RULE_WITHOUT_EFFECT, at, ErrorType::Forbidden, BadValue::Omitted, detail))
+    Some(forbidden_finding(RULE_WITHOUT_EFFECT, at, detail))
 }
 
 /// Returns a finding if a DeviceTaintRule takes effect with this profile but not before: not in the cluster where it is
 /// stored or, without one, not in an earlier profile of the run.
-pub fn rule_takes_effect(
+pub fn rule_takes_effect_finding(
     object: Object<'_>,
     cluster: Option<&Profile>,
     profile: &Profile,
@@ -111,7 +117,7 @@ pub fn rule_takes_effect(
         }
     };
     let at = Path::ROOT.field("spec").field("taint").field("effect").owned();
-    let mut finding = Finding::new(RULE_TAKES_EFFECT, at, ErrorType::Forbidden, BadValue::Omitted, detail);
+    let mut finding = forbidden_finding(RULE_TAKES_EFFECT, at, detail);
     finding.help = Some(
         format!(
             "to list the affected pods, run `{command} --kubernetes {}`; delete the rule if it is obsolete",
@@ -123,20 +129,20 @@ pub fn rule_takes_effect(
 }
 
 /// Returns a finding if the next release no longer serves the version.
-fn soon_removed_version(kind: ApiKind, version: Version, profile: &Profile) -> Option<Finding> {
+fn soon_removed_finding(kind: ApiKind, version: Version, profile: &Profile) -> Option<Finding> {
     let next = profile.next_release_without(kind, version)?;
     let (group, newest) = (kind.group(), profile.versions(kind).last()?.name());
     let (kind, version) = (kind.name(), version.name());
     let detail = format!("Kubernetes {next} no longer serves {kind} in {group}/{version}");
     let at = Path::ROOT.field("apiVersion").owned();
-    let mut finding = Finding::new(SOON_REMOVED_VERSION, at, ErrorType::Forbidden, BadValue::Omitted, detail);
+    let mut finding = forbidden_finding(SOON_REMOVED_VERSION, at, detail);
     let help = format!("before you upgrade to Kubernetes {next}, change the manifest to {group}/{newest}");
     finding.help = Some(help.into());
     Some(finding)
 }
 
 /// Returns the finding for a part of an object that no release serves.
-fn draft_only_field(part: &DraftOnly, kind: ApiKind, version: Version) -> Finding {
+fn draft_only_finding(part: &DraftOnly, kind: ApiKind, version: Version) -> Finding {
     let (group, kind, version) = (kind.group(), kind.name(), version.name());
     let detail = match part.what {
         DraftPart::Kind => format!("no Kubernetes release serves {kind}"),
@@ -147,8 +153,7 @@ fn draft_only_field(part: &DraftOnly, kind: ApiKind, version: Version) -> Findin
             )
         }
     };
-    let mut finding =
-        Finding::new(DRAFT_ONLY_FIELD, part.at.clone(), ErrorType::Forbidden, BadValue::Omitted, detail);
+    let mut finding = forbidden_finding(DRAFT_ONLY_FIELD, part.at.clone(), detail);
     finding.on_key = matches!(part.what, DraftPart::Field(_));
     let draft = part
         .draft
@@ -158,11 +163,11 @@ fn draft_only_field(part: &DraftOnly, kind: ApiKind, version: Version) -> Findin
 }
 
 /// Returns a finding if the server does not serve the version: the running server, or else one with default settings.
-fn version_off_by_default(kind: ApiKind, version: Version, profile: &Profile) -> Option<Finding> {
+fn version_off_finding(kind: ApiKind, version: Version, profile: &Profile) -> Option<Finding> {
     // Without the release, so that several releases have one finding.
     let detail = why_version_is_off(kind, version, profile, "Kubernetes")?;
     let at = Path::ROOT.field("apiVersion").owned();
-    Some(Finding::new(VERSION_OFF_BY_DEFAULT, at, ErrorType::Forbidden, BadValue::Omitted, detail))
+    Some(forbidden_finding(VERSION_OFF_BY_DEFAULT, at, detail))
 }
 
 /// Returns why the server does not serve a version; `None` if it does. `name` is how servers of the release are called
@@ -191,7 +196,7 @@ pub fn why_version_is_off(kind: ApiKind, version: Version, profile: &Profile, na
 
 /// Returns a finding for an object checked without a release, if newer releases no longer have its version, or if it is
 /// an alpha version that is off by default everywhere. None for beta versions, which each cluster can turn on.
-fn version_off_everywhere(kind: ApiKind, version: Version) -> Option<Finding> {
+fn version_off_everywhere_finding(kind: ApiKind, version: Version) -> Option<Finding> {
     let releases = || Profile::ALL.iter().copied().filter(|profile| profile.is_release);
     let knows = |release: &&Profile| release.versions(kind).contains(&version);
     let on_by_default = |version| move |release: &&Profile| release.serves_by_default(kind, version);
@@ -213,8 +218,7 @@ fn version_off_everywhere(kind: ApiKind, version: Version) -> Option<Finding> {
         ),
     };
     let at = Path::ROOT.field("apiVersion").owned();
-    let mut finding =
-        Finding::new(VERSION_OFF_BY_DEFAULT, at, ErrorType::Forbidden, BadValue::Omitted, detail);
+    let mut finding = forbidden_finding(VERSION_OFF_BY_DEFAULT, at, detail);
     let since = releases().find(|release| on_by_default(Version::V1)(release));
     finding.help = since.map(|since| {
         format!(

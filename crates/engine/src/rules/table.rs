@@ -72,7 +72,7 @@ macro_rules! table {
                 $(mod $file;)*
 
                 /// The groups of this origin.
-                pub(super) static GROUPS: &[$crate::rules::Group] = &[$($crate::rules::Group {
+                pub(super) static GROUPS: &[$crate::rules::CheckGroup] = &[$($crate::rules::CheckGroup {
                     rules: &[$($crate::rules::table::$rule),*],
                     check: $crate::rules::Check::$check($file::check),
                 },)*];

@@ -52,11 +52,11 @@ pub mod network_data;
 pub mod reserved_for;
 pub mod status;
 
-use super::{Check, Cx, Group};
+use super::{Check, CheckGroup, Cx};
 use crate::admission::DecodedAttributes;
 
 /// The groups of this origin. Each reports many rules, so all are called if any of these rules is selected.
-pub static GROUPS: &[Group] = &[
+pub static GROUPS: &[CheckGroup] = &[
     group(meta::check_metadata),
     group(slice::check_slice),
     group(claim::check_claim),
@@ -65,10 +65,10 @@ pub static GROUPS: &[Group] = &[
     group(taint_rule::check_taint_rule),
     group(status::check_status),
     // Last: it looks at whether the others found anything.
-    group(object_name::check_last),
+    group(object_name::check_generate_name_last),
 ];
 
 /// Creates the group of a check function for whole objects.
-const fn group(check: fn(&mut Cx<'_, '_>, &DecodedAttributes<'_>)) -> Group {
-    Group { rules: &[], check: Check::Object(check) }
+const fn group(check: fn(&mut Cx<'_, '_>, &DecodedAttributes<'_>)) -> CheckGroup {
+    CheckGroup { rules: &[], check: Check::Object(check) }
 }

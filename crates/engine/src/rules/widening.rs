@@ -24,7 +24,7 @@ pub struct Widened {
 
 /// Returns the tolerations and selectors that match more than in `before`, which is `None` if no server could read the
 /// old object.
-pub fn widened(before: Option<Object<'_>>, after: Object<'_>) -> Vec<Widened> {
+pub fn find_widened(before: Option<Object<'_>>, after: Object<'_>) -> Vec<Widened> {
     let mut found = Vec::new();
     find_widened_tolerations(before, after, &mut found);
     find_widened_selectors(before, after, &mut found);
@@ -34,12 +34,12 @@ pub fn widened(before: Option<Object<'_>>, after: Object<'_>) -> Vec<Widened> {
 /// The tolerations of an object, by the taints that they match. Of tolerations that differ only in their
 /// seconds, only the longest is kept, which bounds the cost of a lookup.
 #[derive(Default)]
-struct Tolerated<'d>(HashMap<MatchKey<'d>, Vec<ToleratedTaints<'d>>>);
+struct ToleratedByRequest<'d>(HashMap<MatchKey<'d>, Vec<ToleratedTaints<'d>>>);
 
 /// A request, and the key and value that its toleration matches; `None` is every key or value.
 type MatchKey<'d> = (String, Option<&'d str>, Option<&'d str>);
 
-impl<'d> Tolerated<'d> {
+impl<'d> ToleratedByRequest<'d> {
     /// Adds a toleration of a request.
     fn add(&mut self, request: String, taints: ToleratedTaints<'d>) {
         let known = self.0.entry((request, taints.key, taints.value)).or_default();
@@ -64,7 +64,7 @@ impl<'d> Tolerated<'d> {
 fn find_widened_tolerations(before: Option<Object<'_>>, after: Object<'_>, found: &mut Vec<Widened>) {
     // The server's path of a request is the same in every version.
     let name = |at: &Path<'_>| at.owned().print(PathStyle::Hub);
-    let mut tolerated = Tolerated::default();
+    let mut tolerated = ToleratedByRequest::default();
     if let Some(before) = before {
         visit_requests(before, &mut |at, request| {
             for toleration in tolerations_of(request).iter() {

@@ -1,6 +1,6 @@
 //! Finds driver parameters in objects: opaque configurations, and the parameters of classic DRA.
 
-use super::visit_claim_templates;
+use super::{visit_claim_spec, visit_claim_templates};
 use crate::admission::{DecodedAttributes, ResourceClasses};
 use tollgate_api::view::{Body, ClaimConfig, ClassicClaimSpec, View as _};
 use tollgate_document::doc::Value;
@@ -25,15 +25,10 @@ pub fn visit_parameters<'d>(
     let object = admission.object;
     let driver_of = |spec: ClassicClaimSpec<'_>| classes?.driver(spec.resource_class_name());
     let spec_at = Path::ROOT.field("spec");
-    let inner_at = spec_at.field("spec");
     match object.body {
-        Body::Claim(claim) => {
-            visit_configs(claim.spec().devices().config().value(), &spec_at.field("devices"), visit);
-        }
-        Body::Template(template) => {
-            let config = template.spec().spec().devices().config();
-            visit_configs(config.value(), &inner_at.field("devices"), visit);
-        }
+        Body::Claim(_) | Body::Template(_) => visit_claim_spec(object, |at, spec| {
+            visit_configs(spec.devices().config().value(), &at.field("devices"), visit);
+        }),
         Body::Class(class) => visit_configs(class.spec().config().value(), &spec_at, visit),
         Body::ClassicClass(class) => {
             visit_classic(Some(class.driver_name()), class.parameters(), &Path::ROOT, visit)

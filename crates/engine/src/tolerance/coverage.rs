@@ -74,16 +74,16 @@ impl Effects {
     }
 }
 
-/// The taints that a toleration matches.
+/// The taints that a toleration matches, and for how long it tolerates them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ToleratedTaints<'a> {
     /// The key; `None` for every key.
     pub key: Option<&'a str>,
     /// The value; `None` for every value.
     pub value: Option<&'a str>,
-    /// The effects that it does not include.
+    /// The effects of the taints.
     pub effects: Effects,
-    /// The seconds that it allows, if the toleration lasts longer.
+    /// For how long a NoExecute taint is tolerated; `None` for forever.
     pub seconds: Option<i64>,
 }
 
@@ -101,18 +101,6 @@ impl<'a> ToleratedTaints<'a> {
             },
             seconds: toleration.toleration_seconds().map(|seconds| seconds.max(0)),
         }
-    }
-
-    /// Returns the taints that a toleration matches in releases that ignore the seconds of a toleration without an
-    /// effect, which then tolerates forever. Otherwise like [`ToleratedTaints::as_written`].
-    pub fn forever_without_effect(toleration: Toleration<'a>) -> ToleratedTaints<'a> {
-        let written = ToleratedTaints::as_written(toleration);
-        ToleratedTaints { seconds: written.seconds.filter(|_| !toleration.effect().is_empty()), ..written }
-    }
-
-    /// Returns the effects that affect pods: all but None, which therefore needs no permission.
-    fn affecting_pods(self) -> Effects {
-        self.effects.without(Effects::NONE)
     }
 
     /// True if every taint of `other` is among these, and NoExecute is tolerated for at least as long.
@@ -269,8 +257,8 @@ pub struct Shortfall {
 }
 
 impl Shortfall {
-    /// Returns a weighted measure of how much the toleration, apart from its key, must change to match; 0 if
-    /// it matches. `value` is the value that the toleration compares.
+    /// Returns a weighted measure of how much the toleration, apart from its key, must change for the entry to cover
+    /// it; 0 if nothing. `value` is the value that the toleration compares.
     fn distance(self, missing: Effects, value: Option<&str>) -> u8 {
         // Some value can stand for every value; another value is another taint.
         let values = if value.is_none() { 3 } else { 6 };
@@ -286,12 +274,14 @@ impl Shortfall {
     }
 }
 
-/// Returns the effects that no entry covers; empty if the toleration is covered.
-pub fn uncovered<'e>(
+/// Returns the effects for which no single entry includes every taint that the toleration matches; empty if the
+/// toleration is covered.
+pub fn uncovered_effects<'e>(
     tolerated: &ToleratedTaints<'_>,
     entries: impl IntoIterator<Item = &'e PolicyEntry>,
 ) -> Effects {
-    let mut missing = tolerated.affecting_pods();
+    // The effect None does not affect pods, so it needs no permission.
+    let mut missing = tolerated.effects.without(Effects::NONE);
     for entry in entries {
         if missing.is_empty() {
             break;
@@ -303,7 +293,7 @@ pub fn uncovered<'e>(
 
 /// Returns the index of the entry that is nearest to covering the missing effects, and what it lacks; `None` if there
 /// are no entries.
-pub fn nearest<'e>(
+pub fn nearest_entry<'e>(
     tolerated: &ToleratedTaints<'_>,
     missing: Effects,
     entries: impl IntoIterator<Item = &'e PolicyEntry>,

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::definition_yaml;
 use tollgate_document::source::documents;
-use tollgate_engine::policy::{PolicyKind, is_test, resource_errors};
+use tollgate_engine::policy::{PolicyKind, is_test_file, resource_errors};
 
 /// `SNAPSHOTS=overwrite cargo test --lib schema::crd` rewrites the files.
 #[test]
@@ -57,7 +57,7 @@ fn the_schemas_take_every_policy_that_loads() {
     let mut counts = [0; 2];
     for entry in std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/policies")).unwrap() {
         let path = entry.unwrap().path();
-        if is_test(&path.to_string_lossy()) {
+        if is_test_file(&path.to_string_lossy()) {
             continue;
         }
         let text = std::fs::read_to_string(&path).unwrap();

@@ -179,7 +179,7 @@ mod tests {
     fn patched(status: &str, set: &PolicySet) -> Option<String> {
         let parsed = doc::parse(status).expect("JSON");
         let now = Timestamp::parse(NOW).expect("a time");
-        StoredStatus::read(parsed.root()).status_patch(&set.resources()[0], "7", now)
+        StoredStatus::read(parsed.root()).status_patch(&set.resource_states()[0], "7", now)
     }
 
     #[test]

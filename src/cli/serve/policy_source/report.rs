@@ -78,7 +78,7 @@ fn source_status(source: &PolicySource, engine: &EngineHandle) -> ComponentStatu
     for (status, watch) in statuses.iter().zip(watches) {
         let current = status.state == WatchState::Current;
         let is_of_kind = |state: &&ResourceState| state.kind.name() == status.kind.kind;
-        let count = set.resources().iter().filter(is_of_kind).count();
+        let count = set.resource_states().iter().filter(is_of_kind).count();
         samples.extend(watch_samples(status.kind.resource, &watch, current, count));
     }
     ComponentStatus {
@@ -118,7 +118,7 @@ fn sync_problems(statuses: &[WatchedKindStatus], kept: &[ListedKind]) -> Vec<Str
 
 /// Returns the policies of the cluster in a set that are invalid.
 fn rejected_policies(set: &PolicySet) -> Vec<&ResourceState> {
-    set.resources().iter().filter(|state| matches!(state.acceptance, Acceptance::Rejected(_))).collect()
+    set.resource_states().iter().filter(|state| matches!(state.acceptance, Acceptance::Rejected(_))).collect()
 }
 
 fn rejected_text(count: usize, rejected: &[&ResourceState]) -> String {
@@ -143,8 +143,9 @@ fn rejected_text(count: usize, rejected: &[&ResourceState]) -> String {
 /// Returns the metrics about the policies in force, by source and state.
 fn policy_set_samples(set: &PolicySet) -> Vec<MetricSample> {
     let number = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
-    let of =
-        |is: fn(&Acceptance) -> bool| set.resources().iter().filter(|state| is(&state.acceptance)).count();
+    let of = |is: fn(&Acceptance) -> bool| {
+        set.resource_states().iter().filter(|state| is(&state.acceptance)).count()
+    };
     let accepted = of(|acceptance| *acceptance == Acceptance::Accepted);
     let rejected = of(|acceptance| matches!(acceptance, Acceptance::Rejected(_)));
     let replaced = of(|acceptance| *acceptance == Acceptance::ReplacedByFile);

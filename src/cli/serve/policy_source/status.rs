@@ -93,15 +93,15 @@ impl StatusWriter {
         let mut pending = Vec::new();
         for policy in stored.policies.present() {
             let resource = &policy.resource;
-            let state = set.resources().binary_search_by(|state| {
-                (state.kind, &*state.name).cmp(&(resource.kind(), resource.name()))
-            });
+            let state = set
+                .resource_states()
+                .binary_search_by(|state| (state.kind, &*state.name).cmp(&(resource.kind, &*resource.name)));
             let state = state
                 .ok()
-                .and_then(|index| set.resources().get(index))
-                .filter(|state| (&*state.uid, state.generation) == (resource.uid(), resource.generation()));
+                .and_then(|index| set.resource_states().get(index))
+                .filter(|state| (&*state.uid, state.generation) == (&*resource.uid, resource.generation));
             let patch = state.and_then(|state| policy.status.status_patch(state, &policy.version, now));
-            let name = resource.name().to_owned();
+            let name = resource.name.to_string();
             pending.extend(patch.map(|patch| PendingStatus { kind: policy.kind, name, patch }));
         }
         pending

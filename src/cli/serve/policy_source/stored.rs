@@ -72,8 +72,7 @@ impl StoredPolicies {
                     let policy = StoredPolicy::read(kind, object, self.updates);
                     let is_same = known.is_some_and(|known| {
                         let (old, new) = (&known.resource, &policy.resource);
-                        !old.uid().is_empty()
-                            && (old.uid(), old.generation()) == (new.uid(), new.generation())
+                        !old.uid.is_empty() && (&old.uid, old.generation) == (&new.uid, new.generation)
                     });
                     self.revision += u64::from(!is_same);
                     self.changes += 1;

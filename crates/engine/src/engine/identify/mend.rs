@@ -12,7 +12,7 @@ use tollgate_document::doc::{NameSet, Value};
 use tollgate_document::field::Path;
 use tollgate_document::finding::{Edit, Fix};
 
-/// Maximum number of nodes of an object that is converted. Each served version takes one decoding.
+/// Maximum number of nodes of an object that is converted, because each candidate version takes one decoding.
 const MAX_NODES: usize = 20_000;
 
 /// Returns the fix that corrects `apiVersion` and `kind` of an object that is not served; `None` if there is not

@@ -50,7 +50,8 @@ pub struct SourcedTaint<'d> {
     pub source: TaintOrigin<'d>,
 }
 
-/// A taint that the driver or a patch sets on a device, and the taint that it replaces.
+/// One step of computing the taints of a device: a taint that the driver or a patch sets, and the taint that it
+/// replaces.
 #[derive(Clone, Copy, Debug)]
 pub struct PatchStep<'d> {
     /// The taint that is applied.
@@ -74,11 +75,11 @@ pub struct PatchedDevice<'d> {
     pub steps: Vec<PatchStep<'d>>,
 }
 
-/// Patches in ascending precedence, ready to be applied to slices.
+/// ResourceSlicePatches sorted so that each overrides the ones before it, ready to be applied to slices.
 #[derive(Debug)]
 pub struct PatchLayers<'d>(Vec<PatchLayer<'d>>);
 
-/// A patch, with the class and expressions of its filter, if any.
+/// One ResourceSlicePatch, with the class and expressions of its filter compiled, if it has any.
 #[derive(Debug)]
 struct PatchLayer<'d> {
     precedence: PatchPrecedence<'d>,
@@ -108,40 +109,32 @@ impl<'d> PatchLayers<'d> {
     /// Applies the patches to the devices of a slice, in ascending precedence. Devices that no patch selects
     /// are omitted.
     pub fn apply(&self, slice: SliceSpec<'d>, version: Version) -> Vec<PatchedDevice<'d>> {
-        apply_patches(slice, version, &self.0)
-    }
-}
-
-fn apply_patches<'d>(
-    slice: SliceSpec<'d>,
-    version: Version,
-    layers: &[PatchLayer<'d>],
-) -> Vec<PatchedDevice<'d>> {
-    let devices = slice.devices().iter().filter_map(|device| {
-        let selecting: Vec<&PatchLayer<'d>> =
-            layers.iter().filter(|layer| layer.selects(slice, device, version)).collect();
-        if selecting.is_empty() {
-            return None;
-        }
-        let mut patched = PatchedDevice {
-            driver: slice.driver(),
-            pool: slice.pool().name(),
-            device: device.name(),
-            taints: Vec::new(),
-            overwritten_if_selected: Vec::new(),
-            steps: Vec::new(),
-        };
-        for taint in device.body(version).taints().iter() {
-            patched.apply_taint(SourcedTaint { taint, source: TaintOrigin::Driver });
-        }
-        for layer in selecting {
-            for taint in layer.patch.spec().devices().taints().iter() {
-                patched.apply_taint(SourcedTaint { taint, source: TaintOrigin::Patch(layer.precedence) });
+        let devices = slice.devices().iter().filter_map(|device| {
+            let selecting: Vec<&PatchLayer<'d>> =
+                self.0.iter().filter(|layer| layer.selects(slice, device, version)).collect();
+            if selecting.is_empty() {
+                return None;
             }
-        }
-        Some(patched)
-    });
-    devices.collect()
+            let mut patched = PatchedDevice {
+                driver: slice.driver(),
+                pool: slice.pool().name(),
+                device: device.name(),
+                taints: Vec::new(),
+                overwritten_if_selected: Vec::new(),
+                steps: Vec::new(),
+            };
+            for taint in device.body(version).taints().iter() {
+                patched.apply_taint(SourcedTaint { taint, source: TaintOrigin::Driver });
+            }
+            for layer in selecting {
+                for taint in layer.patch.spec().devices().taints().iter() {
+                    patched.apply_taint(SourcedTaint { taint, source: TaintOrigin::Patch(layer.precedence) });
+                }
+            }
+            Some(patched)
+        });
+        devices.collect()
+    }
 }
 
 /// Returns the class and the expressions in the filter of a patch; `None` if it has neither.
@@ -192,8 +185,8 @@ impl<'d> PatchedDevice<'d> {
         self.steps.push(PatchStep { applied, overwritten });
     }
 
-    /// Returns the taints of the device if the classes and selectors of patches match, and those if they do
-    /// not.
+    /// Returns every taint that the device may have: those it has if the classes and selectors of all patches match,
+    /// and those it has if they do not.
     pub fn possible_taints(&self) -> impl Iterator<Item = &SourcedTaint<'d>> {
         self.taints.iter().chain(&self.overwritten_if_selected)
     }

@@ -39,21 +39,21 @@ pub struct ReplacementInput<'a, 'd> {
     pub replacement_seconds: i64,
 }
 
-/// The condition that the operator sets on a process group.
+/// The condition that the FoundationDB operator sets on a process group whose node is tainted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Condition {
+pub enum NodeTaintCondition {
     /// The node is tainted, but not long enough for a replacement.
-    NodeTaintDetected,
+    Detected,
     /// The node has been tainted for longer than the configured duration.
-    NodeTaintReplacing,
+    Replacing,
 }
 
-impl Condition {
+impl NodeTaintCondition {
     /// Returns the condition as the operator calls it, such as `NodeTaintDetected`.
     pub fn name(self) -> &'static str {
         match self {
-            Condition::NodeTaintDetected => "NodeTaintDetected",
-            Condition::NodeTaintReplacing => "NodeTaintReplacing",
+            NodeTaintCondition::Detected => "NodeTaintDetected",
+            NodeTaintCondition::Replacing => "NodeTaintReplacing",
         }
     }
 }
@@ -67,10 +67,10 @@ pub struct ProcessGroup<'d> {
     /// Name of the pod's node.
     pub node: &'d str,
     /// The current condition of the process group.
-    pub condition: Condition,
+    pub condition: NodeTaintCondition,
     /// The taint that causes the earliest replacement.
     pub taint: Taint<'d>,
-    /// The key of the matching option, and its duration in seconds.
+    /// The key of the `taintReplacementOptions` entry that applies to the taint, and its duration in seconds.
     pub option: (&'d str, i64),
     /// The time at which the taint was added or, if the node does not state it, detected.
     pub detected: Timestamp,
@@ -84,7 +84,7 @@ pub struct ProcessGroup<'d> {
 
 /// The process groups of a FoundationDBCluster that are on tainted nodes, and when the operator replaces them.
 #[derive(Clone, Debug, Default)]
-pub struct Forecast<'d> {
+pub struct ReplacementForecast<'d> {
     /// Process groups on tainted nodes, in the order in which they are replaced.
     pub groups: Vec<ProcessGroup<'d>>,
     /// Notes for the user.
@@ -92,8 +92,8 @@ pub struct Forecast<'d> {
 }
 
 /// Returns which process groups are on tainted nodes, and when they are replaced.
-pub fn forecast_replacements<'d>(input: ReplacementInput<'_, 'd>) -> Forecast<'d> {
-    let mut forecast = Forecast::default();
+pub fn forecast_replacements<'d>(input: ReplacementInput<'_, 'd>) -> ReplacementForecast<'d> {
+    let mut forecast = ReplacementForecast::default();
     let [way, ..] = FoundationDbCluster::REPLACEMENT_PATHS;
     let replacements = input.cluster.replacements(way).unwrap_or(Replacements::of(Value::absent()));
     let options = replacements.taint_replacement_options();
@@ -171,7 +171,7 @@ fn process_group<'d>(
     let id = process_group_id(input.cluster, pod);
     let since = |condition| condition_since(input, id, condition);
     // What the operator has recorded in the status is decided.
-    let [recorded, marked] = [Condition::NodeTaintDetected, Condition::NodeTaintReplacing].map(since);
+    let [recorded, marked] = [NodeTaintCondition::Detected, NodeTaintCondition::Replacing].map(since);
     let mut found: Option<ProcessGroup<'d>> = None;
     for taint in taints.iter() {
         let Some(option) = option_for(options, taint.key()) else { continue };
@@ -184,7 +184,7 @@ fn process_group<'d>(
                 id,
                 pod: pod.get("metadata").get("name").str(),
                 node,
-                condition: Condition::NodeTaintDetected,
+                condition: NodeTaintCondition::Detected,
                 taint,
                 option,
                 detected,
@@ -200,14 +200,18 @@ fn process_group<'d>(
     let mut found = found?;
     found.replacing = marked.or(found.replacing);
     if found.replacing.is_some_and(|at| at <= input.now) {
-        found.condition = Condition::NodeTaintReplacing;
+        found.condition = NodeTaintCondition::Replacing;
     }
     Some(found)
 }
 
 /// Returns since when a process group has a condition, by the status of its cluster; `None` if it does not have it. The
 /// current time if the status has the condition without a time.
-fn condition_since(input: ReplacementInput<'_, '_>, id: &str, condition: Condition) -> Option<Timestamp> {
+fn condition_since(
+    input: ReplacementInput<'_, '_>,
+    id: &str,
+    condition: NodeTaintCondition,
+) -> Option<Timestamp> {
     let group = recorded_groups(input).find(|group| group.get("processGroupID").str() == id)?;
     let mut conditions = group.get("processGroupConditions").items();
     let found = conditions.find(|found| found.get("type").str() == condition.name())?;
@@ -227,11 +231,7 @@ fn add_seconds(time: Timestamp, seconds: i64) -> Option<Timestamp> {
 
 /// True if the first time is after the second; `None` is never, and later than every time.
 fn is_later(one: Option<Timestamp>, other: Option<Timestamp>) -> bool {
-    match (one, other) {
-        (Some(one), Some(other)) => one > other,
-        (None, other) => other.is_some(),
-        (Some(_), None) => false,
-    }
+    other.is_some_and(|other| one.is_none_or(|one| one > other))
 }
 
 /// Sorts the groups by when they are marked and sets when each is replaced, at most as many at a time as the cluster
@@ -239,7 +239,7 @@ fn is_later(one: Option<Timestamp>, other: Option<Timestamp>) -> bool {
 fn schedule_replacements(
     input: ReplacementInput<'_, '_>,
     replacements: Replacements<'_>,
-    forecast: &mut Forecast<'_>,
+    forecast: &mut ReplacementForecast<'_>,
 ) {
     forecast.groups.sort_by(|one, other| {
         let key = |group: &ProcessGroup<'_>| (group.replacing.is_none(), group.replacing);

@@ -13,25 +13,25 @@ use ::cel::common::ast::{CallExpr, EntryExpr, Expr, LiteralValue, operators};
 
 use super::env;
 
-/// Returns the parts of an expression, all of which must be true, as canonical texts; `true` is no part. `None` if the
-/// expression cannot be parsed.
+/// Splits an expression at `&&` into the parts that must all be true, each as a canonical text; a part that is the
+/// literal `true` is omitted. `None` if the expression cannot be parsed.
 pub(in crate::policy) fn conjuncts(expression: &str) -> Option<BTreeSet<String>> {
     let parsed = env().parser().parse(expression).ok()?;
-    let mut writer = Writer::default();
+    let mut writer = CanonicalWriter::default();
     let mut parts = BTreeSet::new();
-    writer.operands(&parsed, operators::LOGICAL_AND, &mut parts);
+    writer.collect_operands(&parsed, operators::LOGICAL_AND, &mut parts);
     parts.remove("true");
     Some(parts)
 }
 
-/// Writes an expression in canonical form.
+/// Writes expressions so that equal ones have equal texts, however they are formatted.
 #[derive(Default)]
-struct Writer {
+struct CanonicalWriter {
     /// Loop variables in scope, the innermost last.
     scope: Vec<String>,
 }
 
-impl Writer {
+impl CanonicalWriter {
     fn text(&mut self, node: &IdedExpr) -> String {
         match &node.expr {
             Expr::Unspecified => "unspecified".to_owned(),
@@ -40,7 +40,7 @@ impl Writer {
                 None => name.clone(),
             },
             Expr::Literal(literal) => literal_text(literal),
-            Expr::Call(call) => self.call(node, call),
+            Expr::Call(call) => self.call_text(node, call),
             Expr::Select(select) => {
                 let what = if select.test { "?" } else { "" };
                 format!("{}.{what}{}", self.text(&select.operand), select.field)
@@ -49,8 +49,8 @@ impl Writer {
                 let items: Vec<String> = list.elements.iter().map(|element| self.text(element)).collect();
                 format!("[{:?};{}]", list.optional_indices, items.join(","))
             }
-            Expr::Map(map) => self.entries("", &map.entries),
-            Expr::Struct(made) => self.entries(&made.type_name, &made.entries),
+            Expr::Map(map) => self.entries_text("", &map.entries),
+            Expr::Struct(made) => self.entries_text(&made.type_name, &made.entries),
             Expr::Comprehension(each) => {
                 let (range, start) = (self.text(&each.iter_range), self.text(&each.accu_init));
                 let outside = self.scope.len();
@@ -64,11 +64,11 @@ impl Writer {
         }
     }
 
-    fn call(&mut self, node: &IdedExpr, call: &CallExpr) -> String {
+    fn call_text(&mut self, node: &IdedExpr, call: &CallExpr) -> String {
         let name = call.func_name.as_str();
         if call.target.is_none() && matches!(name, operators::LOGICAL_AND | operators::LOGICAL_OR) {
             let mut parts = BTreeSet::new();
-            self.operands(node, name, &mut parts);
+            self.collect_operands(node, name, &mut parts);
             // The neutral element.
             parts.remove(if name == operators::LOGICAL_AND { "true" } else { "false" });
             let parts: Vec<String> = parts.into_iter().collect();
@@ -87,18 +87,18 @@ impl Writer {
     }
 
     /// Collects the operands of nested calls of one logical operator.
-    fn operands(&mut self, node: &IdedExpr, operator: &str, into: &mut BTreeSet<String>) {
+    fn collect_operands(&mut self, node: &IdedExpr, operator: &str, into: &mut BTreeSet<String>) {
         match &node.expr {
             Expr::Call(call) if call.target.is_none() && call.func_name == operator => {
                 for argument in &call.args {
-                    self.operands(argument, operator, into);
+                    self.collect_operands(argument, operator, into);
                 }
             }
             _ => _ = into.insert(self.text(node)),
         }
     }
 
-    fn entries(&mut self, name: &str, entries: &[::cel::common::ast::IdedEntryExpr]) -> String {
+    fn entries_text(&mut self, name: &str, entries: &[::cel::common::ast::IdedEntryExpr]) -> String {
         let mut out = format!("{name}{{");
         for entry in entries {
             let (key, value, optional) = match &entry.expr {
@@ -114,7 +114,7 @@ impl Writer {
     }
 }
 
-/// A literal, with its type.
+/// Returns a literal so that its text shows its type: `1`, `1u` and `1.0d` differ.
 fn literal_text(literal: &LiteralValue) -> String {
     match literal {
         LiteralValue::Boolean(value) => value.inner().to_string(),

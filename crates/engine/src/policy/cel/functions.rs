@@ -20,10 +20,11 @@ use ::cel::common::value::{Builtin, BuiltinRef, CowVal, Val};
 use ::cel::{Env, ExecutionError, extensions};
 
 use super::library;
-use super::meter::{charge, refuse_depth};
+use super::meter::{charge, stop_for_depth};
 use super::tree::{List, Map};
 
-/// Charges for an iteration of a loop; false if the budget is exhausted.
+/// Internal function that charges for an iteration of a loop; it returns false if the budget is exhausted, which ends
+/// the loop.
 pub(super) const CHARGE_ITERATION: &str = "__tick";
 /// Internal function that charges a number of steps and the cost of copying its second argument, and returns
 /// that argument.
@@ -42,10 +43,11 @@ pub(super) const FIELDS: &str = "__fields";
 /// Nesting of values that are compared or formatted, so that no recursion can overflow the stack.
 const MAX_DEPTH: u64 = 200;
 
-/// Operators that inspect whole values, and the functions that charge for them in a single call.
+/// CEL operators that read whole values, each with the internal function that replaces it and charges for what it
+/// reads.
 pub(super) const OPERATORS: &[(&str, &str, Function)] = &[
-    (operators::EQUALS, "__equals", equals),
-    (operators::NOT_EQUALS, "__differs", differs),
+    (operators::EQUALS, "__equals", |arguments| equal_operands(&arguments).map(boolean)),
+    (operators::NOT_EQUALS, "__differs", |arguments| equal_operands(&arguments).map(|equal| boolean(!equal))),
     (operators::ADD, "__add", add),
     (operators::SUBSTRACT, "__subtract", subtract),
     (operators::MULTIPLY, "__multiply", multiply),
@@ -65,7 +67,8 @@ pub(super) const OPERATORS: &[(&str, &str, Function)] = &[
 /// The result of a CEL function.
 pub(super) type CelResult<'b, 'v> = Result<CowVal<'b, 'v>, ExecutionError>;
 
-/// The CEL environment with all functions.
+/// Creates the CEL environment of policies: the standard library, the strings extension, the Kubernetes libraries, and
+/// the internal functions that charge for steps.
 pub(super) fn env() -> Env {
     let mut env = Env::stdlib();
     // No name is declared twice: they are generated, or the extension is added once.
@@ -87,6 +90,7 @@ pub(super) fn env() -> Env {
     env
 }
 
+/// Returns the error of an evaluation that was stopped; also for calls with arguments that `rewrite` never writes.
 fn budget_exhausted() -> ExecutionError {
     ExecutionError::function_error("", "exceeds the step limit")
 }
@@ -96,7 +100,8 @@ pub(super) fn charge_steps(count: u64) -> Result<(), ExecutionError> {
     if charge(count) { Ok(()) } else { Err(budget_exhausted()) }
 }
 
-fn number(value: Option<&CowVal<'_, '_>>) -> u64 {
+/// Returns the number of steps that `rewrite` wrote into a call as an argument.
+fn steps_argument(value: Option<&CowVal<'_, '_>>) -> u64 {
     let number = value.and_then(|value| value.downcast_ref::<CelInt>()).map(|number| *number.inner());
     number.and_then(|number| u64::try_from(number).ok()).unwrap_or(1)
 }
@@ -106,11 +111,11 @@ pub(super) fn boolean<'b, 'v>(value: bool) -> CowVal<'b, 'v> {
 }
 
 fn charge_iteration<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> CelResult<'b, 'v> {
-    Ok(boolean(charge(number(arguments.first()))))
+    Ok(boolean(charge(steps_argument(arguments.first()))))
 }
 
 fn charge_item<'b, 'v>(mut arguments: Vec<CowVal<'b, 'v>>) -> CelResult<'b, 'v> {
-    let steps = number(arguments.first());
+    let steps = steps_argument(arguments.first());
     let value = arguments.pop().ok_or_else(budget_exhausted)?;
     if charge(steps + copy_cost(value.as_ref())) { Ok(value) } else { Err(budget_exhausted()) }
 }
@@ -125,11 +130,11 @@ fn charge_deep<'b, 'v>(mut arguments: Vec<CowVal<'b, 'v>>) -> CelResult<'b, 'v> 
     if charge_nested(value.as_ref(), 0) { Ok(value) } else { Err(budget_exhausted()) }
 }
 
-/// Charges for every nested value: the cost of formatting it, and of copying the result into that of what it is in. A
-/// number may have 400 digits.
+/// Charges for formatting a value and everything in it, by the size and depth of each part; false if the steps do not
+/// suffice. A number may have 400 digits.
 fn charge_nested(value: &(dyn Val + '_), depth: u64) -> bool {
     if depth > MAX_DEPTH {
-        refuse_depth();
+        stop_for_depth();
         return false;
     }
     if !charge(100 + (2 + depth) * value_size(value)) {
@@ -172,7 +177,7 @@ fn value_with_fields<'b, 'v>(mut arguments: Vec<CowVal<'b, 'v>>) -> CelResult<'b
     Ok(if has_fields { value } else { CowVal::owned(Map::computed(CelMap::default())) })
 }
 
-/// The cost of reading a value once.
+/// Returns the steps for reading a value once: an eighth of the length of a text, or the number of items.
 pub(super) fn value_size(value: &(dyn Val + '_)) -> u64 {
     let length = if let Some(text) = value.downcast_ref::<CelString<'_>>() {
         text.inner().len() / 8
@@ -188,7 +193,8 @@ pub(super) fn value_size(value: &(dyn Val + '_)) -> u64 {
     length as u64
 }
 
-/// The cost of copying a value: texts that expressions made are copied, all else is borrowed, shared or small.
+/// Returns the steps for copying a value. Only texts that expressions made are copied; all else is borrowed, shared or
+/// small.
 pub(super) fn copy_cost(value: &(dyn Val + '_)) -> u64 {
     let length = if let Some(text) = value.downcast_ref::<CelString<'_>>() {
         if text.as_borrowed().is_some() { 0 } else { text.inner().len() }
@@ -201,14 +207,6 @@ pub(super) fn copy_cost(value: &(dyn Val + '_)) -> u64 {
     (length / 8) as u64
 }
 
-fn equals<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> CelResult<'b, 'v> {
-    equal_operands(&arguments).map(boolean)
-}
-
-fn differs<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> CelResult<'b, 'v> {
-    equal_operands(&arguments).map(|equal| boolean(!equal))
-}
-
 fn equal_operands(arguments: &[CowVal<'_, '_>]) -> Result<bool, ExecutionError> {
     match arguments {
         [left, right] => Ok(deep_equals(left.as_ref(), right.as_ref())),
@@ -217,7 +215,7 @@ fn equal_operands(arguments: &[CowVal<'_, '_>]) -> Result<bool, ExecutionError> 
 }
 
 /// Returns both operands of a binary operator, after charging for their sizes.
-fn operands<'a, 'b, 'v>(
+fn charged_operands<'a, 'b, 'v>(
     operator: &str,
     arguments: &'a [CowVal<'b, 'v>],
 ) -> Result<(&'a (dyn Val + 'v), &'a (dyn Val + 'v)), ExecutionError> {
@@ -226,7 +224,7 @@ fn operands<'a, 'b, 'v>(
     Ok((left.as_ref(), right.as_ref()))
 }
 
-/// The error for arguments of types that a function does not take.
+/// Creates the error for a function that is called with arguments of types that it does not take.
 pub(super) fn no_such_overload<'a>(
     function: &str,
     arguments: impl IntoIterator<Item = &'a (dyn Val + 'a)>,
@@ -239,7 +237,7 @@ pub(super) fn no_such_overload<'a>(
 macro_rules! arithmetic {
     ($name:ident, $operator:expr, $capability:ident, $apply:ident) => {
         fn $name<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> CelResult<'b, 'v> {
-            let (left, right) = operands($operator, &arguments)?;
+            let (left, right) = charged_operands($operator, &arguments)?;
             let able = left.$capability().ok_or_else(|| no_such_overload($operator, [left, right]))?;
             Ok(CowVal::Owned(able.$apply(right)?.into_owned()))
         }
@@ -266,11 +264,11 @@ fn ordered<'b, 'v>(
     arguments: &[CowVal<'_, '_>],
     holds: fn(Ordering) -> bool,
 ) -> CelResult<'b, 'v> {
-    let (left, right) = operands(operator, arguments)?;
+    let (left, right) = charged_operands(operator, arguments)?;
     Ok(boolean(holds(compare(operator, left, right)?)))
 }
 
-/// The order of two values. The error says that the function does not take values of these types.
+/// Returns the order of two values; an error that names `function` if values of these types have no order.
 pub(super) fn compare(
     function: &str,
     left: &(dyn Val + '_),
@@ -280,14 +278,15 @@ pub(super) fn compare(
     comparer.compare(right).map_err(|_uncomparable| no_such_overload(function, [left, right]))
 }
 
-/// Equality of values of any implementation. Charges for each compared value.
+/// True if two values are equal, whichever types represent them. Charges for each compared value, and stops the
+/// evaluation at values that are nested too deep.
 pub(super) fn deep_equals(left: &(dyn Val + '_), right: &(dyn Val + '_)) -> bool {
     equals_at(left, right, 0)
 }
 
 fn equals_at(left: &(dyn Val + '_), right: &(dyn Val + '_), depth: u64) -> bool {
     if depth > MAX_DEPTH {
-        refuse_depth();
+        stop_for_depth();
         return false;
     }
     let is_number = |kind| matches!(kind, Kind::Int | Kind::UInt | Kind::Double);

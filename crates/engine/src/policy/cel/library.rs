@@ -20,7 +20,7 @@ use ::cel::{DeclarationError, Env, ExecutionError};
 
 use super::functions::{CelResult, boolean, charge_steps};
 
-/// The cost of creating or comparing one value.
+/// Steps for making or comparing one value of the Kubernetes libraries, such as a quantity.
 const VALUE_COST: u64 = 4;
 
 /// Functions whose name begins with that of their library.
@@ -30,7 +30,7 @@ pub(super) const QUALIFIED_FUNCTIONS: &[&str] =
 /// Checks the string literal that a function is called with. The error explains why it is invalid.
 pub(super) fn check_literal(function: &str, text: &str) -> Result<(), String> {
     match function {
-        "matches" | "find" | "findAll" => patterns::check(text),
+        "matches" | "find" | "findAll" => patterns::check_pattern(text),
         "quantity" | "semver" | "ip" | "cidr" => kubernetes::check_literal(function, text),
         _ if function.starts_with("get") => kubernetes::check_zone(function, text),
         _ => Ok(()),
@@ -45,7 +45,8 @@ pub(super) fn declare_functions(env: &mut Env) -> Result<(), DeclarationError> {
     strings::declare_functions(env)
 }
 
-/// An argument of a type that its overload was declared with.
+/// Returns the argument at an index, converted to the type that the overload was declared with; an error if it has
+/// another type.
 fn argument<'a, 'b, 'v, T: FromVal<'a, 'v>>(
     arguments: &'a [CowVal<'b, 'v>],
     index: usize,
@@ -61,7 +62,7 @@ fn argument<'a, 'b, 'v, T: FromVal<'a, 'v>>(
     T::from_val(value).ok_or_else(got)
 }
 
-fn text<'a>(arguments: &'a [CowVal<'_, '_>], index: usize) -> Result<&'a str, ExecutionError> {
+fn string_at<'a>(arguments: &'a [CowVal<'_, '_>], index: usize) -> Result<&'a str, ExecutionError> {
     argument::<CelString<'_>>(arguments, index).map(CelString::inner)
 }
 

@@ -7,12 +7,13 @@
 
 use std::cell::Cell;
 
-/// Steps of one evaluation: at most 25 milliseconds, and several times what a policy over a full slice takes.
+/// Maximum number of steps of one evaluation: at most 25 milliseconds, and several times what a policy over a full
+/// slice takes.
 pub(super) const MAX_EVALUATION_STEPS: u64 = 100_000;
-/// Steps of all evaluations of one request: at most 50 milliseconds.
+/// Maximum number of steps of all evaluations for one request: at most 50 milliseconds.
 pub(super) const MAX_REQUEST_STEPS: u64 = 200_000;
 
-/// The limit because of which an evaluation was stopped without a result.
+/// The limit that stopped an evaluation before it had a result.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum StopReason {
     Steps,
@@ -30,12 +31,13 @@ pub(super) fn start_evaluation(steps: u64) {
     STOPPED.set(None);
 }
 
-/// Remaining steps; 0 once the evaluation is stopped.
+/// Returns the steps that the current evaluation has left; 0 once it is stopped.
 pub(super) fn steps_left() -> u64 {
     if STOPPED.get().is_some() { 0 } else { STEPS_LEFT.get() }
 }
 
-/// Charges steps; false if there are not enough left.
+/// Takes steps from the budget of the current evaluation; false, and the evaluation is stopped, if there are not enough
+/// left.
 pub(super) fn charge(steps: u64) -> bool {
     if STOPPED.get().is_some() {
         return false;
@@ -48,12 +50,12 @@ pub(super) fn charge(steps: u64) -> bool {
     left.is_some()
 }
 
-/// Stops the evaluation: a value is nested too deep to be compared or formatted.
-pub(super) fn refuse_depth() {
+/// Stops the evaluation because a value is nested too deep to be compared or formatted.
+pub(super) fn stop_for_depth() {
     STOPPED.set(STOPPED.get().or(Some(StopReason::Depth)));
 }
 
-/// The reason why the evaluation was stopped, if it was.
+/// Returns why the current evaluation was stopped, as a text; `None` if it was not.
 pub(super) fn stop_reason() -> Option<&'static str> {
     STOPPED.get().map(|stop| match stop {
         StopReason::Steps => "exceeds the step limit",

@@ -25,35 +25,32 @@ const ELEMENT_COST: i64 = 3;
 /// Steps for storing an entry of a map, in addition to its nodes.
 const ENTRY_COST: i64 = 10;
 
-/// The state of a rewrite.
+/// Rewrites one expression, and collects what its evaluation needs to know: its depth, and the names that it reads.
 #[derive(Debug, Default)]
 pub(super) struct Rewriter {
     /// Loop variables in scope.
     scope: Vec<String>,
     /// Nodes since the start of the innermost loop.
     nodes: i64,
-    /// Nodes around the current one, and the most there were.
+    /// Number of nodes around the current one.
     depth: u32,
+    /// Maximum of `depth` so far.
     pub(super) deepest: u32,
     /// The reason why the expression is rejected.
     pub(super) refused: Option<String>,
     /// True if the expression uses `namespaceObject`.
     pub(super) needs_namespace: bool,
-    /// The names of fields, and the texts, that it contains.
+    /// The names of fields, and the string literals, that the expression contains.
     pub(super) names: BTreeSet<String>,
 }
 
 impl Rewriter {
-    /// Rewrites an expression so that its evaluation is charged for.
-    pub(super) fn rewrite(&mut self, expression: IdedExpr) -> IdedExpr {
-        self.rewrite_expr(expression)
-    }
-
     fn refuse(&mut self, message: String) {
         self.refused.get_or_insert(message);
     }
 
-    fn rewrite_expr(&mut self, node: IdedExpr) -> IdedExpr {
+    /// Rewrites an expression so that its evaluation is charged for. Sets `refused` if it cannot be used.
+    pub(super) fn rewrite(&mut self, node: IdedExpr) -> IdedExpr {
         self.nodes += 1;
         self.depth += 1;
         self.deepest = self.deepest.max(self.depth);
@@ -76,15 +73,15 @@ impl Rewriter {
                 for entry in &mut map.entries {
                     if let EntryExpr::MapEntry(entry) = &mut entry.expr {
                         self.nodes += ENTRY_COST;
-                        entry.key = charge_operand(self.rewrite_expr(std::mem::take(&mut entry.key)));
-                        entry.value = charge_item(0, self.rewrite_expr(std::mem::take(&mut entry.value)));
+                        entry.key = charge_operand(self.rewrite(std::mem::take(&mut entry.key)));
+                        entry.value = charge_item(0, self.rewrite(std::mem::take(&mut entry.value)));
                     }
                 }
                 wrap_in_share(id, Expr::Map(map))
             }
             Expr::Select(mut select) => {
                 self.names.insert(select.field.clone());
-                let operand = self.rewrite_expr(std::mem::take(&mut select.operand));
+                let operand = self.rewrite(std::mem::take(&mut select.operand));
                 *select.operand = if select.test { function_call(FIELDS, vec![operand]) } else { operand };
                 Expr::Select(select)
             }
@@ -109,7 +106,7 @@ impl Rewriter {
     fn rewrite_list(&mut self, list: ListExpr) -> ListExpr {
         let mut element = |element| {
             self.nodes += ELEMENT_COST;
-            charge_item(0, self.rewrite_expr(element))
+            charge_item(0, self.rewrite(element))
         };
         ListExpr {
             elements: list.elements.into_iter().map(&mut element).collect(),
@@ -121,7 +118,7 @@ impl Rewriter {
     fn rewrite_unshared(&mut self, node: IdedExpr) -> IdedExpr {
         match node.expr {
             Expr::List(list) => IdedExpr { id: node.id, expr: Expr::List(self.rewrite_list(list)) },
-            expr => self.rewrite_expr(IdedExpr { id: node.id, expr }),
+            expr => self.rewrite(IdedExpr { id: node.id, expr }),
         }
     }
 
@@ -135,7 +132,7 @@ impl Rewriter {
         call.args = arguments
             .into_iter()
             .map(|argument| {
-                let argument = self.rewrite_expr(argument);
+                let argument = self.rewrite(argument);
                 match (is_named, writes) {
                     (true, true) => function_call(CHARGE_DEEP, vec![argument]),
                     (true, false) => charge_operand(argument),
@@ -144,7 +141,7 @@ impl Rewriter {
             })
             .collect();
         // A long pattern is often written in parts: `'^(a' + '|b)$'`. As one text it is compiled once.
-        if let Some(text) = joined_text(&call) {
+        if let Some(text) = joined_literals(&call) {
             self.names.insert(text.clone());
             return Expr::Literal(LiteralValue::String(text.into()));
         }
@@ -155,7 +152,7 @@ impl Rewriter {
             .as_ref()
             .is_some_and(|target| matches!(&target.expr, Expr::Ident(name) if name == "optional"));
         if let Some(target) = call.target.take() {
-            let target = self.rewrite_expr(*target);
+            let target = self.rewrite(*target);
             call.target = Some(Box::new(if is_qualified { target } else { charge_operand(target) }));
         }
         // `matches(a, b)` is `a.matches(b)`.
@@ -211,7 +208,7 @@ impl Rewriter {
 
     fn rewrite_comprehension(&mut self, mut loop_: ComprehensionExpr) -> ComprehensionExpr {
         let appends = matches!(loop_.loop_cond.expr, Expr::Literal(_));
-        loop_.iter_range = self.rewrite_expr(loop_.iter_range);
+        loop_.iter_range = self.rewrite(loop_.iter_range);
         if appends {
             // Before its first iteration, `map` reserves memory for its last.
             loop_.iter_range = charge_operand(loop_.iter_range);
@@ -224,7 +221,7 @@ impl Rewriter {
         let depth = 2 + usize::from(loop_.iter_var2.is_some());
         let step = self.rewrite_loop_step(loop_.loop_step, &loop_.accu_var);
         let is_result = matches!(&loop_.result.expr, Expr::Ident(name) if *name == loop_.accu_var);
-        loop_.result = self.rewrite_expr(loop_.result);
+        loop_.result = self.rewrite(loop_.result);
         if !is_result {
             // `optMap` is a loop without iterations; its result is copied.
             loop_.result = charge_item(0, loop_.result);
@@ -236,7 +233,7 @@ impl Rewriter {
             loop_.loop_step = charge_inside(step, cost);
         } else {
             loop_.loop_step = step;
-            loop_.loop_cond = conjunction(charge_iteration(cost), loop_.loop_cond);
+            loop_.loop_cond = logical_and(charge_iteration(cost), loop_.loop_cond);
         }
         loop_
     }
@@ -244,7 +241,7 @@ impl Rewriter {
     /// Rewrites the step of a loop. The interpreter must still recognize its form, so only the user's parts change.
     fn rewrite_loop_step(&mut self, step: IdedExpr, accumulator: &str) -> IdedExpr {
         let is_accumulator = |node: &IdedExpr| matches!(&node.expr, Expr::Ident(name) if name == accumulator);
-        let IdedExpr { id, expr: Expr::Call(mut call) } = step else { return self.rewrite_expr(step) };
+        let IdedExpr { id, expr: Expr::Call(mut call) } = step else { return self.rewrite(step) };
         let folds = call.args.first().is_some_and(is_accumulator);
         let keeps = call.args.get(2).is_some_and(is_accumulator);
         if folds {
@@ -252,23 +249,23 @@ impl Rewriter {
             call.args.extend(rest.into_iter().map(|argument| self.rewrite_unshared(argument)));
         } else if keeps && call.func_name == operators::CONDITIONAL {
             let mut arguments = std::mem::take(&mut call.args).into_iter();
-            call.args.extend(arguments.next().map(|condition| self.rewrite_expr(condition)));
+            call.args.extend(arguments.next().map(|condition| self.rewrite(condition)));
             call.args.extend(arguments.next().map(|inner| self.rewrite_loop_step(inner, accumulator)));
             call.args.extend(arguments);
         } else {
-            return self.rewrite_expr(IdedExpr { id, expr: Expr::Call(call) });
+            return self.rewrite(IdedExpr { id, expr: Expr::Call(call) });
         }
         IdedExpr { id, expr: Expr::Call(call) }
     }
 }
 
-/// Adds the charge inside an expression: in the condition of `cond ? accu + [x] : accu`, in the item of `accu
-/// + [x]`, and around any other expression.
+/// Adds the charge for an iteration to the step of a loop without changing the form that the interpreter recognizes: in
+/// the condition of `cond ? accu + [x] : accu`, in the item of `accu + [x]`, and around any other step.
 fn charge_inside(step: IdedExpr, cost: i64) -> IdedExpr {
     let IdedExpr { id, expr: Expr::Call(mut call) } = step else { return charge_item(cost, step) };
     if call.func_name == operators::CONDITIONAL {
         if let Some(condition) = call.args.first_mut() {
-            *condition = conjunction(charge_iteration(cost), std::mem::take(condition));
+            *condition = logical_and(charge_iteration(cost), std::mem::take(condition));
         }
     } else if let Some(IdedExpr { expr: Expr::List(list), .. }) = call.args.get_mut(1) {
         for element in &mut list.elements {
@@ -288,8 +285,8 @@ fn integer_literal(number: i64) -> IdedExpr {
     IdedExpr { id: 0, expr: Expr::Literal(LiteralValue::Int(number.into())) }
 }
 
-/// The text that adding two literals makes.
-fn joined_text(call: &CallExpr) -> Option<String> {
+/// Returns the text of a `+` of two string literals; `None` for any other call.
+fn joined_literals(call: &CallExpr) -> Option<String> {
     let text = |node: &IdedExpr| match &node.expr {
         Expr::Literal(LiteralValue::String(text)) => Some(text.inner().to_owned()),
         _ => None,
@@ -328,7 +325,7 @@ fn wrap_in_share(id: u64, made: Expr) -> Expr {
     })
 }
 
-/// Steps for reading a literal, in addition to its node.
+/// Returns the steps for reading a literal, in addition to the step of its node.
 fn literal_cost(literal: &LiteralValue) -> i64 {
     let length = match literal {
         LiteralValue::String(text) => text.inner().len(),
@@ -338,11 +335,11 @@ fn literal_cost(literal: &LiteralValue) -> i64 {
     i64::try_from(length / 8).unwrap_or(i64::MAX)
 }
 
-fn conjunction(one: IdedExpr, other: IdedExpr) -> IdedExpr {
+fn logical_and(one: IdedExpr, other: IdedExpr) -> IdedExpr {
     function_call(operators::LOGICAL_AND, vec![one, other])
 }
 
-/// Charges for an operand, unless it is a literal.
+/// Wraps an operand in a call that charges for reading it; a literal, whose cost is known, is returned as it is.
 fn charge_operand(node: IdedExpr) -> IdedExpr {
     if matches!(node.expr, Expr::Literal(_)) { node } else { function_call(CHARGE_OPERAND, vec![node]) }
 }

@@ -56,7 +56,7 @@ pub(super) enum Map<'d> {
 
 type Member<'d> = (CelString<'d>, JsonVal<'d>);
 
-/// A container that an expression made.
+/// A list or map that an expression made, such as the result of `map`.
 #[derive(Debug)]
 pub(super) struct Computed<T> {
     container: T,
@@ -65,7 +65,7 @@ pub(super) struct Computed<T> {
 }
 
 impl<'d> JsonVal<'d> {
-    /// The value; absent is null.
+    /// Converts a JSON value; an absent value becomes null.
     pub(super) fn of(value: Value<'d>) -> JsonVal<'d> {
         match value.kind() {
             ValueKind::Null => JsonVal::Null(CelNull),
@@ -80,12 +80,8 @@ impl<'d> JsonVal<'d> {
         }
     }
 
-    /// The value as the interpreter's trait object.
-    pub(super) fn boxed(self) -> Box<dyn Val + 'd> {
-        self.as_val().clone_as_boxed()
-    }
-
-    fn as_val<'b, 'v>(&'b self) -> &'b (dyn Val + 'v)
+    /// Returns the value as the interpreter's trait object.
+    pub(super) fn as_val<'b, 'v>(&'b self) -> &'b (dyn Val + 'v)
     where
         'd: 'v,
     {
@@ -101,21 +97,21 @@ impl<'d> JsonVal<'d> {
     }
 }
 
-/// Steps for reading the text of a number: its literal may have a million digits.
+/// Returns the steps for reading the digits of a number, of which there can be a million; 0 for other values.
 fn digits_cost(value: Value<'_>) -> u64 {
     if value.kind() == ValueKind::Number { (value.text().len() / 8) as u64 } else { 0 }
 }
 
 impl<'d> List<'d> {
-    /// A list that an expression made.
+    /// Wraps a list that an expression made, so that copies of it share the items.
     pub(super) fn computed(list: CelList<'d>) -> List<'d> {
         let loop_cost = list.inner().iter().map(|item| 1 + copy_cost(item.as_ref())).sum();
         List::Computed(Arc::new(Computed { container: list, loop_cost }))
     }
 }
 
-/// The values of a JSON list.
-fn items<'b, 'd>(list: Value<'d>, made: &'b OnceLock<Arc<Vec<JsonVal<'d>>>>) -> &'b [JsonVal<'d>] {
+/// Returns the values of a JSON list, which are made and charged for on first use; empty if the steps do not suffice.
+fn json_items<'b, 'd>(list: Value<'d>, made: &'b OnceLock<Arc<Vec<JsonVal<'d>>>>) -> &'b [JsonVal<'d>] {
     if made.get().is_none() {
         let (count, digits) =
             list.items().fold((0, 0), |(count, digits), item| (count + 1, digits + digits_cost(item)));
@@ -132,8 +128,9 @@ fn items<'b, 'd>(list: Value<'d>, made: &'b OnceLock<Arc<Vec<JsonVal<'d>>>>) -> 
     made.get().map_or(&[], |items| items.as_slice())
 }
 
-/// The members of a JSON object, sorted by key.
-fn members<'b, 'd>(object: Value<'d>, made: &'b OnceLock<Arc<Vec<Member<'d>>>>) -> &'b [Member<'d>] {
+/// Returns the members of a JSON object, sorted by key, which are made and charged for on first use; empty if the steps
+/// do not suffice.
+fn json_members<'b, 'd>(object: Value<'d>, made: &'b OnceLock<Arc<Vec<Member<'d>>>>) -> &'b [Member<'d>] {
     if made.get().is_none() {
         let (count, texts) = object.members().fold((0, 0), |(count, texts), (key, value)| {
             (count + 1, texts + (key.text().len() / 8) as u64 + digits_cost(value))
@@ -277,7 +274,7 @@ impl Indexer for List<'_> {
             let (got, want) = (index.get_type().name().to_owned(), "int".to_owned());
             return Err(ExecutionError::UnexpectedType { got, want });
         };
-        let item = number.and_then(|number| items(list, made).get(number));
+        let item = number.and_then(|number| json_items(list, made).get(number));
         let out_of_bounds = || {
             let index = number.and_then(|number| i64::try_from(number).ok()).unwrap_or(-1);
             ExecutionError::IndexOutOfBounds(index.into())
@@ -308,7 +305,7 @@ impl Iterable for List<'_> {
         Self: 'v,
     {
         match self {
-            List::Json { list, items: made } => Box::new(Items(items(*list, made).iter())),
+            List::Json { list, items: made } => Box::new(Items(json_items(*list, made).iter())),
             List::Computed(made) if charge(made.loop_cost) => made.container.iter(),
             List::Computed(_) => Box::new(Items([].iter())),
         }
@@ -318,7 +315,9 @@ impl Iterable for List<'_> {
 impl Sizer for List<'_> {
     fn size(&self) -> CelInt {
         match self {
-            List::Json { list, items } => size(items.get().map_or_else(|| list.len(), |items| items.len())),
+            List::Json { list, items } => {
+                cel_int(items.get().map_or_else(|| list.len(), |items| items.len()))
+            }
             List::Computed(made) => made.container.size(),
         }
     }
@@ -334,7 +333,7 @@ impl Zeroer for List<'_> {
 }
 
 impl<'d> Map<'d> {
-    /// A map that an expression made.
+    /// Wraps a map that an expression made, so that copies of it share the entries.
     pub(super) fn computed(map: CelMap<'d>) -> Map<'d> {
         let loop_cost = map.inner().keys().map(|key| 1 + copy_cost(key.inner())).sum();
         Map::Computed(Arc::new(Computed { container: map, loop_cost }))
@@ -364,7 +363,7 @@ impl Indexer for Map<'_> {
             Map::Computed(made) => return charge_for_found(made.container.get(key)),
         };
         let Some(name) = name else { return Err(ExecutionError::no_such_key(key.get_type().name())) };
-        let members = members(object, made);
+        let members = json_members(object, made);
         match members.binary_search_by(|(known, _)| known.inner().cmp(name)) {
             Ok(place) => members.get(place).map(|(_, value)| CowVal::Borrowed(value.as_val())),
             Err(_) => None,
@@ -386,7 +385,7 @@ impl Iterable for Map<'_> {
         Self: 'v,
     {
         match self {
-            Map::Json { object, members: made } => Box::new(Keys(members(*object, made).iter())),
+            Map::Json { object, members: made } => Box::new(Keys(json_members(*object, made).iter())),
             Map::Computed(made) if charge(made.loop_cost) => made.container.iter(),
             Map::Computed(_) => Box::new(Keys([].iter())),
         }
@@ -397,7 +396,7 @@ impl Sizer for Map<'_> {
     fn size(&self) -> CelInt {
         match self {
             // Duplicates do not count.
-            Map::Json { object, members: made } => size(members(*object, made).len()),
+            Map::Json { object, members: made } => cel_int(json_members(*object, made).len()),
             Map::Computed(made) => made.container.size(),
         }
     }
@@ -412,7 +411,7 @@ impl Zeroer for Map<'_> {
     }
 }
 
-/// Iterates over the items of a list.
+/// Iterates over the items of a JSON list, for the interpreter.
 struct Items<'b, 'd>(std::slice::Iter<'b, JsonVal<'d>>);
 
 impl<'b, 'd: 'v, 'v> traits::Iterator<'b, 'v> for Items<'b, 'd> {
@@ -421,7 +420,7 @@ impl<'b, 'd: 'v, 'v> traits::Iterator<'b, 'v> for Items<'b, 'd> {
     }
 }
 
-/// Iterates over the keys of a map.
+/// Iterates over the keys of a JSON object, for the interpreter.
 struct Keys<'b, 'd>(std::slice::Iter<'b, Member<'d>>);
 
 impl<'b, 'd: 'v, 'v> traits::Iterator<'b, 'v> for Keys<'b, 'd> {
@@ -430,6 +429,6 @@ impl<'b, 'd: 'v, 'v> traits::Iterator<'b, 'v> for Keys<'b, 'd> {
     }
 }
 
-fn size(length: usize) -> CelInt {
+fn cel_int(length: usize) -> CelInt {
     i64::try_from(length).unwrap_or(i64::MAX).into()
 }

@@ -5,14 +5,14 @@
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::expressions::{EvaluatedExpressions, WhileUnavailable};
-use super::names::{Alphabet, Pattern, representatives};
-use super::{Effect, policy_title, result_word};
+use super::expressions::{ComparedExpressions, DeniedWhileUnavailable};
+use super::names::{Alphabet, NamePattern, sample_names};
+use super::{Effect, policy_title};
 use crate::admission::Operation;
-use crate::policy::parameters::KnownParameters;
-use crate::policy::taint::PublishedTaints;
-use crate::policy::taint_rule::RuleGuards;
-use crate::policy::toleration::{AddedTolerations, AllowedTolerations};
+use crate::policy::parameters::ComparedParameters;
+use crate::policy::taint::ComparedTaints;
+use crate::policy::taint_rule::ComparedRuleLimits;
+use crate::policy::toleration::{ComparedDefaults, ComparedTolerations};
 use crate::policy::{MatchedPolicy, Policy};
 use crate::rules::Level;
 use tollgate_api::profile::ApiKind;
@@ -22,37 +22,34 @@ use tollgate_formats::gotime::Timestamp;
 /// Maximum number of differences of one kind that are described for one combination of policies.
 const MAX_DESCRIBED: usize = 8;
 
-/// The context of sample requests: object kind, namespace, user and time.
-pub(in crate::policy) struct Circumstances<'c> {
+/// What sample requests have in common: kind of object, operation, user and time.
+pub(in crate::policy) struct SampleContext<'c> {
     pub(in crate::policy) kind: ApiKind,
     pub(in crate::policy) operation: Operation,
     pub(in crate::policy) user: Value<'c>,
     pub(in crate::policy) now: Timestamp,
-    incomplete: Cell<bool>,
+    /// True if there were too many combinations of globs, so that the samples do not cover all names.
+    pub(super) incomplete: Cell<bool>,
 }
 
-impl<'c> Circumstances<'c> {
+impl<'c> SampleContext<'c> {
     pub(super) fn new(
         kind: ApiKind,
         operation: Operation,
         user: Value<'c>,
         now: Timestamp,
-    ) -> Circumstances<'c> {
-        Circumstances { kind, operation, user, now, incomplete: Cell::new(false) }
+    ) -> SampleContext<'c> {
+        SampleContext { kind, operation, user, now, incomplete: Cell::new(false) }
     }
 
-    /// Names that represent all that these globs distinguish.
+    /// Returns names so that each combination of the globs that some name can match is matched by one of them. Notes if
+    /// there are too many combinations.
     fn sample_names<'g>(&self, globs: impl Iterator<Item = &'g str>, alphabet: Alphabet) -> Vec<String> {
         let globs: BTreeSet<&str> = globs.collect();
-        let patterns: Vec<Pattern<'_>> = globs.into_iter().map(Pattern::plain).collect();
-        let found = representatives(&patterns, alphabet);
+        let patterns: Vec<NamePattern<'_>> = globs.into_iter().map(NamePattern::plain).collect();
+        let found = sample_names(&patterns, alphabet);
         self.incomplete.set(self.incomplete.get() || !found.complete);
         found.names
-    }
-
-    /// True if there were too many representatives.
-    pub(super) fn is_incomplete(&self) -> bool {
-        self.incomplete.get()
     }
 }
 
@@ -63,30 +60,35 @@ pub(in crate::policy) trait Aspect<'s>: Sized {
     type Sample: Clone;
 
     /// Returns sample values that cover every distinction that these policies make.
-    fn samples(policies: &[MatchedPolicy<'s>], circumstances: &Circumstances<'_>) -> Vec<Self::Sample>;
+    fn samples(policies: &[MatchedPolicy<'s>], circumstances: &SampleContext<'_>) -> Vec<Self::Sample>;
 
-    /// Collects the rules of these policies for this aspect.
-    fn of(policies: &[MatchedPolicy<'s>], circumstances: &Circumstances<'_>) -> Self;
+    /// Collects what these policies say about this aspect.
+    fn of(policies: &[MatchedPolicy<'s>], circumstances: &SampleContext<'_>) -> Self;
 
-    /// The level at which the policies report the sample; `None` if they allow it.
+    /// Returns the level at which the policies report the sample; `None` if they allow it.
     fn level(&self, sample: &Self::Sample) -> Option<Level>;
 
     fn describe(sample: &Self::Sample) -> String;
 
-    /// The subject of a sample that is compared only by its text. If one text replaces another, the effect is
-    /// unknown.
+    /// For a sample that stands for a text, such as a JSON Schema, returns what the text is about. If one text is
+    /// removed and another added for the same subject, the effect is unknown, because the texts may mean the same.
     fn compared_text_subject(_: &Self::Sample) -> Option<String> {
         None
     }
 
-    /// Selects the most informative samples among those with the same difference.
+    /// Selects the samples to report among those with the same difference, because many samples say the same.
     fn most_informative(samples: Vec<Self::Sample>) -> Vec<Self::Sample> {
         samples
     }
 
-    /// The word for the result at this level.
+    /// Returns the word for the result of a request at this level, such as `denied`.
     fn result_word(level: Option<Level>) -> &'static str {
-        result_word(level)
+        match level {
+            None => "allowed",
+            Some(Level::Audit) => "audited",
+            Some(Level::Warn) => "warned",
+            Some(Level::Deny) => "denied",
+        }
     }
 }
 
@@ -102,12 +104,7 @@ pub(super) struct FoundDifference {
 const CANNOT_EVALUATE: &str = "requests to which the policy applies, if it cannot be evaluated";
 
 impl FoundDifference {
-    /// Marks the difference as uncertain, because such requests may not exist.
-    pub(super) fn mark_uncertain(self) -> FoundDifference {
-        FoundDifference { effect: Effect::Unknown, ..self }
-    }
-
-    /// The difference between two values of `failurePolicy`, where true means `Ignore`.
+    /// Creates the difference between two values of `failurePolicy`, where true means `Ignore`.
     pub(super) fn failure_policy(before: bool, after: bool) -> FoundDifference {
         let result = |ignores: bool| if ignores { "allowed" } else { "refused" };
         let effect = if after { Effect::Wider } else { Effect::Stricter };
@@ -118,43 +115,38 @@ impl FoundDifference {
             after: result(after),
         }
     }
-
-    /// True if the difference is about expressions that cannot be evaluated.
-    pub(super) fn is_failure(&self) -> bool {
-        self.what.starts_with(super::expressions::FAILED_EXPRESSION)
-    }
 }
 
 /// Compares all aspects under two groups of policies that apply; returns the differences and the policies whose change
 /// makes each of them.
-pub(super) fn compare<'s>(
+pub(super) fn compare_aspects<'s>(
     before: &[MatchedPolicy<'s>],
     after: &[MatchedPolicy<'s>],
-    circumstances: &Circumstances<'_>,
+    circumstances: &SampleContext<'_>,
     changed: &BTreeSet<String>,
 ) -> Vec<(FoundDifference, Vec<String>)> {
     let sides = ComparedSets { before, after, circumstances, changed };
     let mut found = Vec::new();
-    sides.compare::<AllowedTolerations<'s>>(&mut found);
-    sides.compare::<AddedTolerations<'s>>(&mut found);
-    sides.compare::<PublishedTaints<'s>>(&mut found);
-    sides.compare::<RuleGuards<'s>>(&mut found);
-    sides.compare::<KnownParameters<'s>>(&mut found);
-    sides.compare::<EvaluatedExpressions<'s>>(&mut found);
-    sides.compare::<WhileUnavailable<'s>>(&mut found);
+    sides.compare_aspect::<ComparedTolerations<'s>>(&mut found);
+    sides.compare_aspect::<ComparedDefaults<'s>>(&mut found);
+    sides.compare_aspect::<ComparedTaints<'s>>(&mut found);
+    sides.compare_aspect::<ComparedRuleLimits<'s>>(&mut found);
+    sides.compare_aspect::<ComparedParameters<'s>>(&mut found);
+    sides.compare_aspect::<ComparedExpressions<'s>>(&mut found);
+    sides.compare_aspect::<DeniedWhileUnavailable<'s>>(&mut found);
     found
 }
 
-/// The policies of both sets that apply to the same requests.
+/// The policies of both sets that match the same requests, ready to be compared aspect by aspect.
 struct ComparedSets<'c, 's> {
     before: &'c [MatchedPolicy<'s>],
     after: &'c [MatchedPolicy<'s>],
-    circumstances: &'c Circumstances<'c>,
+    circumstances: &'c SampleContext<'c>,
     changed: &'c BTreeSet<String>,
 }
 
 impl<'s> ComparedSets<'_, 's> {
-    fn compare<A: Aspect<'s>>(&self, found: &mut Vec<(FoundDifference, Vec<String>)>) {
+    fn compare_aspect<A: Aspect<'s>>(&self, found: &mut Vec<(FoundDifference, Vec<String>)>) {
         let both: Vec<MatchedPolicy<'s>> = self.before.iter().chain(self.after).copied().collect();
         let (old, new) = (A::of(self.before, self.circumstances), A::of(self.after, self.circumstances));
         let mut by_levels: BTreeMap<_, Vec<A::Sample>> = BTreeMap::new();
@@ -193,8 +185,8 @@ impl<'s> ComparedSets<'_, 's> {
         }
     }
 
-    /// Names of the policies whose change causes the difference. If no single change causes it, all policies
-    /// that apply.
+    /// Returns the policies whose change causes the difference: undoing the change of one of them removes it. If no
+    /// single change causes it, all changed policies that match.
     fn responsible_policies<A: Aspect<'s>>(&self, sample: &A::Sample, after: Option<Level>) -> Vec<String> {
         let both = self.before.iter().chain(self.after);
         let titles: BTreeSet<String> = both.map(|matched| policy_title(matched.policy)).collect();
@@ -210,10 +202,10 @@ impl<'s> ComparedSets<'_, 's> {
     }
 }
 
-/// Sample drivers for the patterns of policies. The empty name represents objects without a driver.
+/// Returns sample drivers for the globs of policies. The empty name represents objects without a driver.
 pub(in crate::policy) fn sample_drivers<'p>(
     policies: impl Iterator<Item = &'p Policy>,
-    circumstances: &Circumstances<'_>,
+    circumstances: &SampleContext<'_>,
 ) -> Vec<String> {
     let globs = policies.flat_map(|policy| policy.scope.compared_drivers());
     let mut names = circumstances.sample_names(globs, Alphabet::Driver);
@@ -221,7 +213,7 @@ pub(in crate::policy) fn sample_drivers<'p>(
     names
 }
 
-/// Representative keys of taints for the patterns of policies.
-pub(in crate::policy) fn sample_keys(patterns: &[String], circumstances: &Circumstances<'_>) -> Vec<String> {
+/// Returns sample taint keys for the globs of policies.
+pub(in crate::policy) fn sample_keys(patterns: &[String], circumstances: &SampleContext<'_>) -> Vec<String> {
     circumstances.sample_names(patterns.iter().map(String::as_str), Alphabet::Key)
 }

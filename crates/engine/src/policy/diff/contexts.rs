@@ -1,7 +1,7 @@
 //! Sample namespaces, labels and users, for the scopes and exemptions of policies.
 //!
-//! A [`Cell`] represents all requests to which the same policies of both sets apply. A [`User`] represents all users
-//! that the same policies exempt.
+//! A [`RequestGroup`] represents all requests to which the same policies of both sets apply. A [`SampleUser`]
+//! represents all users that the same policies exempt.
 //!
 //! Invariant: additional groups never cause a denial. So for each policy it is sufficient to check users who have all
 //! groups except those that the policy exempts, besides users with few groups, who are better examples.
@@ -11,13 +11,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::expressions;
-use super::names::{Alphabet, Names, Pattern, representatives};
+use super::names::{Alphabet, NamePattern, SampleNames, sample_names};
 use crate::admission::{Labels, Operation};
 use crate::engine::{NamespaceLookup as _, Namespaces};
-use crate::policy::glob;
 use crate::policy::kind::PolicySpec;
 use crate::policy::matching::ScopeMatch;
-use crate::policy::{Policy, PolicyKind};
+use crate::policy::{Policy, PolicyKind, glob};
 use tollgate_api::profile::ApiKind;
 use tollgate_document::doc;
 use tollgate_formats::gofmt;
@@ -30,8 +29,9 @@ const MAX_NAMESPACES: usize = 20_000;
 const OTHER_VALUE: &str = "any-other";
 const SERVICE_ACCOUNT: &str = "system:serviceaccount:";
 
-/// A group of requests, by kind, operation and namespaces, to which the same policies apply.
-pub(super) struct Cell {
+/// All requests for one kind of object and one operation to which the same policies apply, with the sample namespaces
+/// that they are in.
+pub(super) struct RequestGroup {
     pub(super) kind: ApiKind,
     pub(super) operation: Operation,
     /// Indices of the policies that apply, with the old set first.
@@ -41,7 +41,7 @@ pub(super) struct Cell {
 }
 
 /// A sample user that represents all users whom the policies treat equally.
-pub(super) struct User {
+pub(super) struct SampleUser {
     /// `userInfo` of the user, as JSON.
     pub(super) json: String,
     /// Description of the user; `None` for a user whom no policy names.
@@ -52,13 +52,13 @@ pub(super) struct User {
     pub(super) acknowledges: Vec<bool>,
 }
 
-/// All combinations of namespaces, users and times that the policies of two sets distinguish.
-pub(super) struct Contexts {
-    pub(super) cells: Vec<Cell>,
-    users: Vec<(ApiKind, Vec<User>)>,
-    /// The conditions of each policy.
+/// Sample requests for every distinction that the scopes, exemptions and match conditions of two policy sets make.
+pub(super) struct SampleRequests {
+    pub(super) groups: Vec<RequestGroup>,
+    users: Vec<(ApiKind, Vec<SampleUser>)>,
+    /// The match conditions of each policy, as canonical texts.
     pub(super) conditions: Vec<BTreeSet<String>>,
-    /// All representative namespaces.
+    /// The titles of all sample namespaces.
     pub(super) namespaces: BTreeSet<String>,
     /// Reasons why the combinations are incomplete; empty if they are complete.
     pub(super) incomplete: Vec<String>,
@@ -71,14 +71,18 @@ struct SampleNamespace {
     title: String,
 }
 
-impl Contexts {
-    /// Returns the circumstances that matter to these policies; `namespaces` are the only ones that exist, if given.
-    pub(super) fn of(old: &[Arc<Policy>], new: &[Arc<Policy>], namespaces: Option<&Namespaces>) -> Contexts {
+impl SampleRequests {
+    /// Creates the sample requests for these policies. If `namespaces` is given, only these namespaces exist.
+    pub(super) fn of(
+        old: &[Arc<Policy>],
+        new: &[Arc<Policy>],
+        namespaces: Option<&Namespaces>,
+    ) -> SampleRequests {
         let policies: Vec<&Policy> = old.iter().chain(new).map(Arc::as_ref).collect();
-        let mut contexts = Contexts {
-            cells: Vec::new(),
+        let mut contexts = SampleRequests {
+            groups: Vec::new(),
             users: Vec::new(),
-            conditions: policies.iter().map(|policy| expressions::conditions(policy)).collect(),
+            conditions: policies.iter().map(|policy| expressions::condition_conjuncts(policy)).collect(),
             namespaces: BTreeSet::new(),
             incomplete: Vec::new(),
         };
@@ -95,20 +99,20 @@ impl Contexts {
             }
         }
         for kind in kinds {
-            contexts.add_cells(kind, &policies, &samples);
+            contexts.add_groups(kind, &policies, &samples);
             let users = contexts.sample_users(kind, &policies);
             contexts.users.push((kind, users));
         }
         contexts
     }
 
-    /// The users to compare for objects of a kind.
-    pub(super) fn users_of(&self, kind: ApiKind) -> &[User] {
+    /// Returns the sample users for objects of a kind.
+    pub(super) fn users_of(&self, kind: ApiKind) -> &[SampleUser] {
         self.users.iter().find(|(known, _)| *known == kind).map_or(&[], |(_, users)| users)
     }
 
     /// Returns the sample names, and records it if they do not cover all combinations.
-    fn names_noting_gaps(&mut self, names: Names, what: &str) -> Vec<String> {
+    fn names_noting_gaps(&mut self, names: SampleNames, what: &str) -> Vec<String> {
         if !names.complete {
             self.incomplete.push(format!("the patterns of {what} have too many combinations"));
         }
@@ -119,8 +123,8 @@ impl Contexts {
     fn sample_namespaces(&mut self, policies: &[&Policy]) -> Vec<SampleNamespace> {
         let globs: BTreeSet<&str> =
             policies.iter().flat_map(|policy| policy.scope.compared_namespaces()).collect();
-        let patterns: Vec<Pattern<'_>> = globs.into_iter().map(Pattern::plain).collect();
-        let names = self.names_noting_gaps(representatives(&patterns, Alphabet::Namespace), "namespaces");
+        let patterns: Vec<NamePattern<'_>> = globs.into_iter().map(NamePattern::plain).collect();
+        let names = self.names_noting_gaps(sample_names(&patterns, Alphabet::Namespace), "namespaces");
         let mut values: BTreeMap<&str, BTreeSet<Option<&str>>> = BTreeMap::new();
         for (key, value) in policies.iter().flat_map(|policy| policy.scope.compared_labels()) {
             let known = values.entry(key).or_insert_with(|| [None, Some(OTHER_VALUE)].into());
@@ -165,11 +169,11 @@ impl Contexts {
         samples
     }
 
-    /// Adds the cells of a kind of objects.
-    fn add_cells(&mut self, kind: ApiKind, policies: &[&Policy], samples: &[SampleNamespace]) {
-        let ours: Vec<(usize, &Policy)> = policies.iter().copied().enumerate().collect();
-        let ours: Vec<&(usize, &Policy)> =
-            ours.iter().filter(|(_, policy)| policy.scope.includes_kind(kind)).collect();
+    /// Adds the groups of requests for objects of a kind.
+    fn add_groups(&mut self, kind: ApiKind, policies: &[&Policy], samples: &[SampleNamespace]) {
+        let all = policies.iter().copied().enumerate();
+        let ours: Vec<(usize, &Policy)> =
+            all.filter(|(_, policy)| policy.scope.includes_kind(kind)).collect();
         for operation in [Operation::Create, Operation::Update] {
             let applying = |namespace: Option<&str>, labels: Labels<'_>| -> Vec<usize> {
                 let applies =
@@ -178,16 +182,16 @@ impl Contexts {
             };
             if !kind.is_namespaced() {
                 let applying = applying(None, Labels::Unknown);
-                self.cells.push(Cell { kind, operation, applying, namespaces: BTreeSet::new() });
+                self.groups.push(RequestGroup { kind, operation, applying, namespaces: BTreeSet::new() });
                 continue;
             }
-            let mut cells: BTreeMap<Vec<usize>, BTreeSet<String>> = BTreeMap::new();
+            let mut groups: BTreeMap<Vec<usize>, BTreeSet<String>> = BTreeMap::new();
             for sample in samples {
                 let Ok(labels) = doc::parse(&sample.labels) else { continue };
                 let applying = applying(Some(&sample.name), Labels::Known(labels.root()));
-                cells.entry(applying).or_default().insert(sample.title.clone());
+                groups.entry(applying).or_default().insert(sample.title.clone());
             }
-            self.cells.extend(cells.into_iter().map(|(applying, namespaces)| Cell {
+            self.groups.extend(groups.into_iter().map(|(applying, namespaces)| RequestGroup {
                 kind,
                 operation,
                 applying,
@@ -197,26 +201,26 @@ impl Contexts {
     }
 
     /// Returns one user for each combination of policies that exempt a user, simplest first.
-    fn sample_users(&mut self, kind: ApiKind, policies: &[&Policy]) -> Vec<User> {
-        let ours: Vec<(usize, &Policy)> = policies.iter().copied().enumerate().collect();
+    fn sample_users(&mut self, kind: ApiKind, policies: &[&Policy]) -> Vec<SampleUser> {
+        let all = policies.iter().copied().enumerate();
         let ours: Vec<(usize, &Policy)> =
-            ours.into_iter().filter(|(_, policy)| policy.scope.includes_kind(kind)).collect();
+            all.filter(|(_, policy)| policy.scope.includes_kind(kind)).collect();
         let all = |list: fn(&Policy) -> Vec<&str>| -> BTreeSet<&str> {
             ours.iter().flat_map(|(_, policy)| list(policy)).collect()
         };
         let users = all(|policy| policy.exempt.users().collect());
         let accounts = all(|policy| policy.exempt.service_accounts().collect());
         let groups = all(|policy| policy.exempt.groups().chain(acknowledging_groups(policy)).collect());
-        let plain = |globs: &BTreeSet<&'_ str>| -> Names {
-            let patterns: Vec<Pattern<'_>> = globs.iter().copied().map(Pattern::plain).collect();
-            representatives(&patterns, Alphabet::Any)
+        let plain = |globs: &BTreeSet<&'_ str>| -> SampleNames {
+            let patterns: Vec<NamePattern<'_>> = globs.iter().copied().map(NamePattern::plain).collect();
+            sample_names(&patterns, Alphabet::Any)
         };
         let mut names = self.names_noting_gaps(plain(&users), "users");
         let group_names = self.names_noting_gaps(plain(&groups), "groups");
-        let as_users = users.iter().map(|glob| Pattern { glob, before: SERVICE_ACCOUNT, slash: ':' });
-        let account_patterns: Vec<Pattern<'_>> =
-            as_users.chain(accounts.iter().copied().map(Pattern::plain)).collect();
-        let account_names = representatives(&account_patterns, Alphabet::ServiceAccount);
+        let as_users = users.iter().map(|glob| NamePattern { glob, before: SERVICE_ACCOUNT, slash: ':' });
+        let account_patterns: Vec<NamePattern<'_>> =
+            as_users.chain(accounts.iter().copied().map(NamePattern::plain)).collect();
+        let account_names = sample_names(&account_patterns, Alphabet::ServiceAccount);
         let account_names = self.names_noting_gaps(account_names, "service accounts");
         names.extend(
             account_names.iter().map(|name| format!("{SERVICE_ACCOUNT}{}", name.replacen('/', ":", 1))),
@@ -233,13 +237,13 @@ impl Contexts {
             let either: Vec<&str> = policy.exempt.groups().chain(acknowledging_groups(policy)).collect();
             sets.extend([without(&exempt), without(&either)]);
         }
-        let mut found: BTreeMap<(BTreeSet<usize>, Vec<bool>), User> = BTreeMap::new();
+        let mut found: BTreeMap<(BTreeSet<usize>, Vec<bool>), SampleUser> = BTreeMap::new();
         let mut order = Vec::new();
         for (_, groups) in &sets {
             for name in &names {
                 let json = user_json(name, groups);
                 let Ok(user) = doc::parse(&json) else { continue };
-                let exempts = |(_, policy): &&(usize, &Policy)| policy.exempt.cover(user.root());
+                let exempts = |(_, policy): &&(usize, &Policy)| policy.exempt.exempts(user.root());
                 let exempt: BTreeSet<usize> = ours.iter().filter(exempts).map(|(index, _)| *index).collect();
                 let limiting =
                     ours.iter().map(|(_, policy)| acknowledging_groups(policy)).filter(|all| !all.is_empty());
@@ -259,7 +263,7 @@ impl Contexts {
                         (_, groups) => Some(format!("user {name} in the groups {}", groups.join(", "))),
                     };
                     order.push(key);
-                    place.insert(User { json, title, exempt, acknowledges });
+                    place.insert(SampleUser { json, title, exempt, acknowledges });
                 }
             }
         }
@@ -267,7 +271,7 @@ impl Contexts {
     }
 }
 
-/// The groups that may exceed the limits of a policy.
+/// Returns the globs for groups that may exceed the limits of a policy by acknowledging the impact.
 fn acknowledging_groups(policy: &Policy) -> Vec<&str> {
     match &policy.spec {
         PolicySpec::TaintRule(spec) => spec.acknowledging_groups().unwrap_or_default(),
@@ -275,7 +279,7 @@ fn acknowledging_groups(policy: &Policy) -> Vec<&str> {
     }
 }
 
-/// The namespaces that exist, with their labels.
+/// Returns the namespaces that the caller named, with their labels, as samples.
 fn given_namespaces(namespaces: &Namespaces) -> Vec<SampleNamespace> {
     let sample = |name: &str| {
         let labels = match namespaces.labels(name) {
@@ -287,7 +291,7 @@ fn given_namespaces(namespaces: &Namespaces) -> Vec<SampleNamespace> {
     namespaces.names().map(sample).collect()
 }
 
-/// The `userInfo` of a user as JSON.
+/// Returns the `userInfo` of a user as JSON.
 fn user_json(name: &str, groups: &[&str]) -> String {
     let mut json = String::from("{\"username\":");
     gofmt::json_string(&mut json, name);

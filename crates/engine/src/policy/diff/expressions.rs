@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Aspect, Circumstances, level_at};
+use super::{Aspect, SampleContext, level_at};
 use crate::policy::cel::canonical;
 use crate::policy::kind::PolicyKind;
 use crate::policy::{MatchedPolicy, Policy};
@@ -16,27 +16,27 @@ use tollgate_formats::gotime::Timestamp;
 /// Maximum number of conditions whose outcomes are combined.
 const MAX_CONDITIONS: usize = 10;
 
-/// Beginning of the text for differences in expressions that fail.
+/// Beginning of the description of requests for which an expression cannot be evaluated, by which such differences are
+/// recognized.
 pub(super) const FAILED_EXPRESSION: &str = "requests for which an expression cannot be evaluated";
 
-/// The parts of the expressions in a list of a policy; all of them must be true.
-fn parts(policy: &Policy, list: &str) -> BTreeSet<String> {
+/// Returns the parts that must all be true, as canonical texts, of the expressions in a list of a policy:
+/// `matchConditions` or `validations`.
+fn conjuncts_of(policy: &Policy, list: &str) -> BTreeSet<String> {
     let Ok(document) = doc::parse(&policy.json) else { return BTreeSet::new() };
     let items = document.root().get("spec").get(list).items();
     let texts = items.map(|item| item.get("expression").str());
     texts.flat_map(|text| canonical::conjuncts(text).unwrap_or_else(|| [text.to_owned()].into())).collect()
 }
 
-/// The parts of the match conditions of a policy.
-pub(super) fn conditions(policy: &Policy) -> BTreeSet<String> {
-    parts(policy, "matchConditions")
+/// Returns the parts of the match conditions of a policy, as canonical texts.
+pub(super) fn condition_conjuncts(policy: &Policy) -> BTreeSet<String> {
+    conjuncts_of(policy, "matchConditions")
 }
 
-/// The combinations of conditions to compare: the set of conditions that hold, and whether a request with
-/// this combination can be assumed to exist. The second result is false if there are too many.
-///
-/// If one condition replaces another, they may be equivalent, so a request for which only one of them holds
-/// may not exist.
+/// Returns the combinations of conditions to compare: the set of conditions that hold, and whether requests with this
+/// combination certainly exist. The second result is false if there are too many combinations. If one condition
+/// replaces another, they may be equivalent, so requests for which only one of them holds may not exist.
 pub(super) fn condition_combinations(
     old: &BTreeSet<String>,
     new: &BTreeSet<String>,
@@ -61,7 +61,7 @@ pub(super) fn condition_combinations(
     (found, is_complete)
 }
 
-/// The outcome of expressions for a sample request.
+/// A sample request, described by what one of its expressions does.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum SampleOutcome {
     /// This part of a validation is false.
@@ -70,18 +70,18 @@ pub(super) enum SampleOutcome {
     CannotEvaluate(String),
 }
 
-/// The expressions of policies that are compared.
-pub(super) struct EvaluatedExpressions<'s> {
+/// The validations and match conditions of the policies that bind the user, to be compared by their canonical texts.
+pub(super) struct ComparedExpressions<'s> {
     /// Policies that bind the user, with the parts of their validations and of all their expressions.
     policies: Vec<(&'s Policy, BTreeSet<String>, BTreeSet<String>)>,
     now: Timestamp,
 }
 
-impl<'s> Aspect<'s> for EvaluatedExpressions<'s> {
+impl<'s> Aspect<'s> for ComparedExpressions<'s> {
     type Sample = SampleOutcome;
 
-    fn samples(policies: &[MatchedPolicy<'s>], circumstances: &Circumstances<'_>) -> Vec<SampleOutcome> {
-        let all = EvaluatedExpressions::of(policies, circumstances);
+    fn samples(policies: &[MatchedPolicy<'s>], circumstances: &SampleContext<'_>) -> Vec<SampleOutcome> {
+        let all = ComparedExpressions::of(policies, circumstances);
         let mut samples = BTreeSet::new();
         for (_, validations, every) in &all.policies {
             samples.extend(validations.iter().cloned().map(SampleOutcome::Fails));
@@ -93,22 +93,22 @@ impl<'s> Aspect<'s> for EvaluatedExpressions<'s> {
         samples.into_iter().collect()
     }
 
-    fn of(policies: &[MatchedPolicy<'s>], circumstances: &Circumstances<'_>) -> EvaluatedExpressions<'s> {
+    fn of(policies: &[MatchedPolicy<'s>], circumstances: &SampleContext<'_>) -> ComparedExpressions<'s> {
         let binding =
             policies.iter().filter(|matched| matched.binds && !matched.policy.expressions.is_empty());
         let with_parts = binding.map(|matched| {
-            let validations = parts(matched.policy, "validations");
-            let every = validations.union(&conditions(matched.policy)).cloned().collect();
+            let validations = conjuncts_of(matched.policy, "validations");
+            let every = validations.union(&condition_conjuncts(matched.policy)).cloned().collect();
             (matched.policy, validations, every)
         });
-        EvaluatedExpressions { policies: with_parts.collect(), now: circumstances.now }
+        ComparedExpressions { policies: with_parts.collect(), now: circumstances.now }
     }
 
     fn level(&self, sample: &SampleOutcome) -> Option<Level> {
         let refusing = self.policies.iter().filter(|(policy, validations, every)| match sample {
             SampleOutcome::Fails(part) => validations.contains(part),
             SampleOutcome::CannotEvaluate(part) => {
-                every.contains(part) && !policy.expressions.ignore_failures()
+                every.contains(part) && !policy.expressions.ignores_failures
             }
         });
         refusing.map(|(policy, ..)| level_at(policy, self.now)).max()
@@ -126,18 +126,19 @@ impl<'s> Aspect<'s> for EvaluatedExpressions<'s> {
     }
 }
 
-/// The policies that apply while Tollgate does not respond, by kind.
-pub(super) struct WhileUnavailable<'s>(Vec<MatchedPolicy<'s>>);
+/// The policies that match, to be compared by whether they deny requests while Tollgate does not respond
+/// (`onUnavailable: Deny`).
+pub(super) struct DeniedWhileUnavailable<'s>(Vec<MatchedPolicy<'s>>);
 
-impl<'s> Aspect<'s> for WhileUnavailable<'s> {
+impl<'s> Aspect<'s> for DeniedWhileUnavailable<'s> {
     type Sample = PolicyKind;
 
-    fn samples(_: &[MatchedPolicy<'s>], _: &Circumstances<'_>) -> Vec<PolicyKind> {
+    fn samples(_: &[MatchedPolicy<'s>], _: &SampleContext<'_>) -> Vec<PolicyKind> {
         PolicyKind::ALL.to_vec()
     }
 
-    fn of(policies: &[MatchedPolicy<'s>], _: &Circumstances<'_>) -> WhileUnavailable<'s> {
-        WhileUnavailable(policies.to_vec())
+    fn of(policies: &[MatchedPolicy<'s>], _: &SampleContext<'_>) -> DeniedWhileUnavailable<'s> {
+        DeniedWhileUnavailable(policies.to_vec())
     }
 
     fn level(&self, sample: &PolicyKind) -> Option<Level> {

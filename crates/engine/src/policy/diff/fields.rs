@@ -1,7 +1,7 @@
 //! The fields that differ between two versions of a policy, as written, including the contents of schema files.
 //!
 //! This is for the reader. What the differences mean is found by comparing requests; a field about which no request is
-//! compared makes the effect of a change unknown ([`is_compared`]).
+//! compared makes the effect of a change unknown ([`has_compared_meaning`]).
 
 use std::collections::BTreeSet;
 
@@ -56,15 +56,15 @@ pub struct FieldChange {
     pub after: Option<String>,
 }
 
-/// True if the meaning of the field is compared, or if it has none.
-pub(super) fn is_compared(change: &FieldChange) -> bool {
+/// True if comparing sample requests shows what a change of the field means, or if the field has no effect on requests.
+pub(super) fn has_compared_meaning(change: &FieldChange) -> bool {
     let Some(below) = change.field.strip_prefix("spec.") else { return change.field != "spec" };
     let name = below.split(['.', '[']).next().unwrap_or_default();
     COMPARED_FIELDS.contains(&name) || INFORMATIVE_FIELDS.contains(&name)
 }
 
 /// Returns the fields and schema files that differ between two versions of a policy.
-pub(super) fn changed(before: &Policy, after: &Policy) -> Vec<FieldChange> {
+pub(super) fn changed_fields(before: &Policy, after: &Policy) -> Vec<FieldChange> {
     let mut changes = Vec::new();
     // Both were serialized by `Value::to_json`, so they parse.
     if let (Ok(old), Ok(new)) = (doc::parse(&before.json), doc::parse(&after.json)) {
@@ -81,7 +81,7 @@ pub(super) fn changed(before: &Policy, after: &Policy) -> Vec<FieldChange> {
     changes
 }
 
-/// Adds each field below `at` that differs.
+/// Adds each field of two versions of a value whose values differ; `at` is the path of the value.
 fn compare_fields(at: &str, old: Value<'_>, new: Value<'_>, depth: usize, changes: &mut Vec<FieldChange>) {
     let is_flat = |list: Value<'_>| list.items().all(Value::is_empty);
     let below = |name: &str| if at.is_empty() { name.to_owned() } else { format!("{at}.{name}") };

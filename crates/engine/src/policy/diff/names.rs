@@ -4,8 +4,8 @@
 //! about these. All patterns are run side by side over an alphabet of the characters that they contain and one that
 //! none of them contains; each set of patterns that matches together is reached by a shortest name.
 //!
-//! Invariant: if [`Names::complete`] is true, every name that the alphabet allows matches exactly the patterns that
-//! one of the names matches.
+//! Invariant: if [`SampleNames::complete`] is true, every name that the alphabet allows matches exactly the patterns
+//! that one of the names matches.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -29,26 +29,26 @@ pub(super) enum Alphabet {
     Any,
 }
 
-/// A glob, and the part of it that is matched before a name begins.
+/// A glob for names, with the text that precedes a name where the glob is applied.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Pattern<'p> {
+pub(super) struct NamePattern<'p> {
     pub(super) glob: &'p str,
-    /// Text that the glob must match before the name.
+    /// Text in front of the name, which the glob must match as well.
     pub(super) before: &'static str,
     /// The character that the glob sees instead of `/`.
     pub(super) slash: char,
 }
 
-impl<'p> Pattern<'p> {
-    /// Creates a pattern that matches names as they are.
-    pub(super) fn plain(glob: &'p str) -> Pattern<'p> {
-        Pattern { glob, before: "", slash: '/' }
+impl<'p> NamePattern<'p> {
+    /// Creates a pattern that is applied to names as they are.
+    pub(super) fn plain(glob: &'p str) -> NamePattern<'p> {
+        NamePattern { glob, before: "", slash: '/' }
     }
 }
 
-/// Sample names, and whether they cover all combinations.
+/// Sample names for a set of globs, and whether they cover every combination of globs that some name can match.
 #[derive(Clone, Default, Debug)]
-pub(super) struct Names {
+pub(super) struct SampleNames {
     pub(super) names: Vec<String>,
     pub(super) complete: bool,
 }
@@ -77,7 +77,7 @@ impl Alphabet {
         }
     }
 
-    /// True if a name can end like this.
+    /// True if a name can end after the character `last`, with that many slashes in it.
     fn can_end(self, last: Option<char>, slashes: u8) -> bool {
         let Some(last) = last else { return false };
         match self {
@@ -88,19 +88,19 @@ impl Alphabet {
     }
 }
 
-/// A state of the search: the positions in all patterns that a prefix can lead to, and which characters can
+/// A state of the search for names: where in all patterns the characters so far can lead, and which characters can
 /// follow.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 struct SearchState {
     /// Pairs of pattern index and position in it, sorted.
     at: Vec<(usize, usize)>,
-    /// The last character, if it restricts the following ones; otherwise any other character.
+    /// The last character if it restricts the next one; otherwise `a`, which stands for every other character.
     last: Option<char>,
     slashes: u8,
 }
 
-/// Returns representative names for the patterns.
-pub(super) fn representatives(patterns: &[Pattern<'_>], alphabet: Alphabet) -> Names {
+/// Returns a shortest name for each combination of the patterns that some name can match.
+pub(super) fn sample_names(patterns: &[NamePattern<'_>], alphabet: Alphabet) -> SampleNames {
     let globs: Vec<Vec<char>> = patterns.iter().map(|pattern| pattern.glob.chars().collect()).collect();
     let letters = distinguishing_letters(patterns, alphabet);
     let mut start = SearchState { at: Vec::new(), last: None, slashes: 0 };
@@ -159,11 +159,12 @@ pub(super) fn representatives(patterns: &[Pattern<'_>], alphabet: Alphabet) -> N
     }
     let mut names: Vec<String> = found.into_values().collect();
     names.sort();
-    Names { names, complete }
+    SampleNames { names, complete }
 }
 
-/// The characters of all patterns that the alphabet has, and one that no pattern contains.
-fn distinguishing_letters(patterns: &[Pattern<'_>], alphabet: Alphabet) -> Vec<char> {
+/// Returns the characters to build names from: those in the patterns that the alphabet has, and one that no pattern
+/// contains.
+fn distinguishing_letters(patterns: &[NamePattern<'_>], alphabet: Alphabet) -> Vec<char> {
     let mut letters: BTreeSet<char> = BTreeSet::new();
     for pattern in patterns {
         let seen = |letter: char| if letter == pattern.slash { '/' } else { letter };
@@ -178,7 +179,7 @@ fn distinguishing_letters(patterns: &[Pattern<'_>], alphabet: Alphabet) -> Vec<c
     other.into_iter().chain(letters.iter().copied()).collect()
 }
 
-/// The positions after one more character.
+/// Returns the positions in a glob after one more character.
 fn next_positions(glob: &[char], from: &BTreeSet<usize>, letter: char) -> BTreeSet<usize> {
     let mut next = BTreeSet::new();
     for position in from {
@@ -205,12 +206,12 @@ fn skip_stars(glob: &[char], positions: &mut BTreeSet<usize>) {
 
 #[cfg(test)]
 mod tests {
-    use super::{Alphabet, Pattern, representatives};
+    use super::{Alphabet, NamePattern, sample_names};
     use crate::policy::glob;
 
     fn names(globs: &[&str], alphabet: Alphabet) -> Vec<String> {
-        let patterns: Vec<Pattern<'_>> = globs.iter().copied().map(Pattern::plain).collect();
-        let found = representatives(&patterns, alphabet);
+        let patterns: Vec<NamePattern<'_>> = globs.iter().copied().map(NamePattern::plain).collect();
+        let found = sample_names(&patterns, alphabet);
         assert!(found.complete);
         found.names
     }
@@ -237,9 +238,12 @@ mod tests {
 
     #[test]
     fn service_accounts_are_users_too() {
-        let user =
-            Pattern { glob: "system:serviceaccount:kube-*", before: "system:serviceaccount:", slash: ':' };
-        let found = representatives(&[user, Pattern::plain("*/deployer")], Alphabet::ServiceAccount);
+        let user = NamePattern {
+            glob: "system:serviceaccount:kube-*",
+            before: "system:serviceaccount:",
+            slash: ':',
+        };
+        let found = sample_names(&[user, NamePattern::plain("*/deployer")], Alphabet::ServiceAccount);
         let is_kube = |name: &&String| name.starts_with("kube-");
         let is_deployer = |name: &&String| name.ends_with("/deployer");
         for (kube, deployer) in [(false, false), (true, false), (false, true), (true, true)] {

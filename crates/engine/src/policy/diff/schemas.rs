@@ -1,4 +1,4 @@
-//! JSON Schemas as canonical texts: without annotations, and with keys and unordered lists sorted.
+//! JSON CanonicalSchemas as canonical texts: without annotations, and with keys and unordered lists sorted.
 //!
 //! Invariant: schemas with the same text accept the same values.
 
@@ -9,23 +9,25 @@ use tollgate_document::doc::{self, Value, ValueKind};
 /// Keywords that do not affect validation.
 const ANNOTATION_KEYWORDS: &[&str] =
     &["title", "description", "$comment", "examples", "default", "deprecated", "readOnly", "writeOnly"];
-/// Keywords whose value is an object of schemas.
+/// Keywords whose value maps names to schemas.
 const NAMED_SCHEMAS: &[&str] =
     &["properties", "patternProperties", "$defs", "definitions", "dependentSchemas"];
-/// Keywords whose value is not a schema.
+/// Keywords whose value is plain JSON and not a schema.
 const LITERAL_KEYWORDS: &[&str] = &["const", "default", "examples"];
 /// Keywords whose value is a list in any order.
 const UNORDERED_KEYWORDS: &[&str] = &["required", "enum", "type", "allOf", "anyOf", "oneOf"];
 
-/// The canonical schemas of policies, in the order of their entries.
-pub(in crate::policy) struct Schemas<'s>(Vec<(&'s Policy, Vec<Option<String>>)>);
+/// The JSON Schemas of policies as canonical texts, by policy and by the index of the entry that has the schema.
+pub(in crate::policy) struct CanonicalSchemas<'s>(Vec<(&'s Policy, Vec<Option<String>>)>);
 
-impl<'s> Schemas<'s> {
-    pub(in crate::policy) fn of(policies: &[MatchedPolicy<'s>]) -> Schemas<'s> {
-        Schemas(policies.iter().map(|matched| (matched.policy, of_policy(matched.policy))).collect())
+impl<'s> CanonicalSchemas<'s> {
+    pub(in crate::policy) fn of(policies: &[MatchedPolicy<'s>]) -> CanonicalSchemas<'s> {
+        CanonicalSchemas(
+            policies.iter().map(|matched| (matched.policy, canonical_schemas_of(matched.policy))).collect(),
+        )
     }
 
-    /// The schema of an entry of a policy; `None` if it has none, or one that accepts everything.
+    /// Returns the canonical schema of an entry of a policy; `None` if it has none, or one that accepts everything.
     pub(in crate::policy) fn get(&self, policy: &Policy, index: usize) -> Option<&String> {
         let (_, schemas) = self.0.iter().find(|(known, _)| std::ptr::eq(*known, policy))?;
         schemas.get(index)?.as_ref()
@@ -37,8 +39,8 @@ impl<'s> Schemas<'s> {
     }
 }
 
-/// Returns the canonical JSON Schemas of a policy's entries.
-fn of_policy(policy: &Policy) -> Vec<Option<String>> {
+/// Returns the canonical JSON CanonicalSchemas of a policy's entries.
+fn canonical_schemas_of(policy: &Policy) -> Vec<Option<String>> {
     let list = match &policy.spec {
         PolicySpec::Taint(_) => "data",
         PolicySpec::Parameter(_) => "schemas",
@@ -58,7 +60,8 @@ fn of_policy(policy: &Policy) -> Vec<Option<String>> {
     items.map(text).collect()
 }
 
-/// The canonical text of a schema.
+/// Returns a text that is equal for schemas that differ only in annotations, in the order of keys, or in the order of
+/// lists where it does not matter.
 fn schema_text(schema: Value<'_>) -> String {
     if schema.kind() != ValueKind::Object {
         return schema.to_json();
@@ -84,7 +87,7 @@ fn schema_text(schema: Value<'_>) -> String {
     format!("{{{}}}", members.join(","))
 }
 
-/// A value with the keys of objects sorted.
+/// Returns a JSON value with the keys of all objects sorted.
 fn literal_text(value: Value<'_>) -> String {
     match value.kind() {
         ValueKind::Object => sorted_object(value, literal_text),

@@ -7,8 +7,8 @@ use std::collections::BTreeSet;
 
 use super::expressions::{self, Conditions};
 use super::omission::Omission;
-use super::source::Source;
-use super::text::{Test, list};
+use super::source::ExportedPolicy;
+use super::text::{Expr, string_list};
 use super::{AdmissionPolicy, ExportedValidation, NamedExpression, claims, rules, slices};
 use crate::rules::Level;
 use tollgate_api::profile::{ApiKind, Profile, Version};
@@ -23,25 +23,25 @@ pub(super) struct PolicyDraft<'d> {
     pub(super) omissions: &'d mut BTreeSet<Omission>,
     variables: Vec<NamedExpression>,
     validations: Vec<ExportedValidation>,
-    /// Validations of policies with `failurePolicy: Ignore`.
+    /// Validations of policies with `failurePolicy: Ignore`, which are exported as a separate object.
     lenient: Vec<ExportedValidation>,
 }
 
-/// A policy in a ValidatingAdmissionPolicy, with the tests for whether it matches a request and binds the user.
+/// A policy that is part of a draft, with the expressions for whether it matches a request and restricts the user.
 #[derive(Clone, Debug)]
 pub(super) struct BoundPolicy<'d> {
-    pub(super) source: &'d Source<'d>,
-    /// True if the policy applies to the request. Its allow entries count then.
-    pub(super) matches: Test,
-    /// True if it also binds the user.
-    pub(super) binds: Test,
+    pub(super) source: &'d ExportedPolicy<'d>,
+    /// Whether the policy applies to the request, so that its allow entries count.
+    pub(super) matches: Expr,
+    /// Whether it also restricts the user.
+    pub(super) binds: Expr,
 }
 
 impl<'d> PolicyDraft<'d> {
     /// Writes all checks of these policies for objects of that kind.
     pub(super) fn new(
         kind: ApiKind,
-        sources: &[&'d Source<'d>],
+        sources: &[&'d ExportedPolicy<'d>],
         now: Timestamp,
         profiles: &'d [&'d Profile],
         omissions: &'d mut BTreeSet<Omission>,
@@ -78,32 +78,32 @@ impl<'d> PolicyDraft<'d> {
     }
 
     /// Declares a variable for a test and returns the test that reads it. A constant test is returned as it is.
-    pub(super) fn test_variable(&mut self, name: &str, test: Test) -> Test {
+    pub(super) fn test_variable(&mut self, name: &str, test: Expr) -> Expr {
         match test {
-            Test::When(_) => Test::call(self.variable(name, test.text())),
+            Expr::When(_) => Expr::call(self.variable(name, test.text())),
             constant => constant,
         }
     }
 
     /// Adds a validation to the exported policy: the test must be true, or the request is denied with the message.
-    pub(super) fn validate(&mut self, test: &Test, message: String) {
-        if *test != Test::Always {
+    pub(super) fn validate(&mut self, test: &Expr, message: String) {
+        if *test != Expr::Always {
             self.validations.push(ExportedValidation { expression: test.text().to_owned(), message });
         }
     }
 
     /// Adds a validation that admits the request if its test cannot be evaluated.
-    pub(super) fn validate_leniently(&mut self, test: &Test, message: String) {
+    pub(super) fn validate_leniently(&mut self, test: &Expr, message: String) {
         self.lenient.push(ExportedValidation { expression: test.text().to_owned(), message });
     }
 
     /// Adds a policy, and declares variables for whether it applies to the request and binds the user.
-    fn add_policy(&mut self, source: &'d Source<'d>) {
-        let scope = source.scope(self.kind);
-        if scope == Test::Never {
+    fn add_policy(&mut self, source: &'d ExportedPolicy<'d>) {
+        let scope = source.matches_scope(self.kind);
+        if scope == Expr::Never {
             return;
         }
-        let conditions = expressions::conditions(source, self.kind, self.omissions);
+        let conditions = expressions::export_conditions(source, self.kind, self.omissions);
         let matches = match &conditions {
             Conditions::Exact(test) => scope.and(test.clone()),
             Conditions::None | Conditions::LeftOut => scope,
@@ -111,16 +111,16 @@ impl<'d> PolicyDraft<'d> {
         let matches = self.test_variable(&format!("matches_{}", source.id), matches);
         let exempt = source.exempts();
         let binds = match conditions {
-            Conditions::LeftOut => Test::Never,
-            _ if source.only_grants => Test::Never,
-            _ if exempt == Test::Never => matches.clone(),
+            Conditions::LeftOut => Expr::Never,
+            _ if source.only_grants => Expr::Never,
+            _ if exempt == Expr::Never => matches.clone(),
             _ => {
                 let binds = matches.clone().and(exempt.not());
                 self.test_variable(&format!("binds_{}", source.id), binds)
             }
         };
         if let Conditions::Exact(_) = conditions {
-            let evaluated = Test::relation(format!("{} in [true, false]", matches.text()));
+            let evaluated = Expr::relation(format!("{} in [true, false]", matches.text()));
             self.validate(&evaluated, source.message("the match conditions cannot be evaluated"));
         }
         self.policies.push(BoundPolicy { source, matches, binds });
@@ -128,7 +128,7 @@ impl<'d> PolicyDraft<'d> {
 
     /// Returns the ValidatingAdmissionPolicies, without variables that no expression reads.
     pub(super) fn finish(mut self, action: Level) -> Vec<AdmissionPolicy> {
-        self.check_shape();
+        self.check_version_and_shape();
         let match_conditions = match_conditions(self.kind);
         let (strict, lenient) = (std::mem::take(&mut self.validations), std::mem::take(&mut self.lenient));
         let mut finished = Vec::new();
@@ -150,8 +150,8 @@ impl<'d> PolicyDraft<'d> {
         finished
     }
 
-    /// Denies objects in versions that the expressions do not support.
-    fn check_shape(&mut self) {
+    /// Adds a validation that denies objects in API versions, or with fields, that the expressions do not support.
+    fn check_version_and_shape(&mut self) {
         if self.validations.is_empty() {
             return;
         }
@@ -159,13 +159,14 @@ impl<'d> PolicyDraft<'d> {
         let shape = match self.kind {
             ApiKind::ResourceClaim | ApiKind::ResourceClaimTemplate => {
                 let known = "has(r.exactly) || has(r.firstAvailable) || has(r.deviceClassName)";
-                Test::call(format!("variables.requests.all(r, {known})"))
+                Expr::call(format!("variables.requests.all(r, {known})"))
             }
-            ApiKind::DeviceTaintRule => Test::call("has(object.spec.taint)"),
-            _ => Test::Always,
+            ApiKind::DeviceTaintRule => Expr::call("has(object.spec.taint)"),
+            _ => Expr::Always,
         };
-        let version = Test::relation(format!("request.kind.version in {}", list(versions.iter().copied())));
-        let binds = Test::any(self.policies.iter().map(|policy| policy.binds.clone()));
+        let version =
+            Expr::relation(format!("request.kind.version in {}", string_list(versions.iter().copied())));
+        let binds = Expr::any(self.policies.iter().map(|policy| policy.binds.clone()));
         let test = binds.not().or(version.and(shape));
         let message = format!(
             "the exported policies do not support this API version; supported versions: {}",
@@ -182,14 +183,15 @@ fn known_versions(kind: ApiKind) -> BTreeSet<Version> {
     served.flat_map(|(_, versions)| versions.iter().copied()).collect()
 }
 
-/// Returns the match conditions that admit unchanged and weaker objects.
+/// Returns the match conditions of the exported objects, which admit updates that do not change the spec, or only
+/// narrow or weaken a rule.
 fn match_conditions(kind: ApiKind) -> Vec<NamedExpression> {
     let condition = |name: &str, expression: String| NamedExpression { name: name.to_owned(), expression };
     let unchanged = "request.operation != 'UPDATE' || !has(object.spec) || !has(oldObject.spec) \
                      || object.spec != oldObject.spec";
     let mut conditions = vec![condition("spec-changed", unchanged.to_owned())];
     if kind == ApiKind::DeviceTaintRule {
-        conditions.push(condition("not-only-narrowed-or-weakened", rules::reaches_more()));
+        conditions.push(condition("not-only-narrowed-or-weakened", rules::reaches_more_condition()));
     }
     conditions
 }

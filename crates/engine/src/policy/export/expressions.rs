@@ -8,23 +8,23 @@ use std::collections::BTreeSet;
 
 use super::draft::PolicyDraft;
 use super::omission::{Omission, OmissionReason};
-use super::source::{Source, one_line};
-use super::text::Test;
+use super::source::{ExportedPolicy, one_line};
+use super::text::Expr;
 use tollgate_api::profile::ApiKind;
 use tollgate_cel::{ADMISSION_POLICY, Expression, Target};
 
-/// The match conditions of a policy in the export: none, an exact test, or left out.
+/// How the match conditions of a policy are exported.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Conditions {
     None,
-    Exact(Test),
+    Exact(Expr),
     /// The expressions cannot be exported.
     LeftOut,
 }
 
-/// Returns the match conditions of a policy.
-pub(super) fn conditions(
-    source: &Source<'_>,
+/// Returns the match conditions of a policy as one expression. Lists those that cannot be exported as omissions.
+pub(super) fn export_conditions(
+    source: &ExportedPolicy<'_>,
     kind: ApiKind,
     omissions: &mut BTreeSet<Omission>,
 ) -> Conditions {
@@ -42,8 +42,8 @@ pub(super) fn conditions(
     }
     for (index, item) in list.items().enumerate() {
         let text = item.get("expression").str();
-        match compile(text) {
-            Ok(expression) => tests.push(Test::call(with_variables(text, &expression, kind))),
+        match compile_for_api_server(text) {
+            Ok(expression) => tests.push(Expr::call(with_variables(text, &expression, kind))),
             Err(why) => {
                 let field = format!("spec.matchConditions[{index}].expression");
                 let message = format!("the restrictions of the policy are left out: {why}");
@@ -52,10 +52,10 @@ pub(super) fn conditions(
             }
         }
     }
-    if is_left_out { Conditions::LeftOut } else { Conditions::Exact(Test::all(tests)) }
+    if is_left_out { Conditions::LeftOut } else { Conditions::Exact(Expr::all(tests)) }
 }
 
-/// Requires the validations of all policies.
+/// Adds the `validations` of all policies in the draft, and lists those that cannot be exported as omissions.
 pub(super) fn export_validations(draft: &mut PolicyDraft<'_>) {
     for bound in draft.policies.clone() {
         let source = bound.source;
@@ -67,16 +67,20 @@ pub(super) fn export_validations(draft: &mut PolicyDraft<'_>) {
         if has_raw_values && !(spec.get("validations").is_empty() && spec.get("matchConditions").is_empty()) {
             let message = "keys in opaque parameters that are set twice or differ only in case are not denied: \
                            expressions see only one of them";
-            omit_once(draft, source.omission("spec.validations", OmissionReason::AmbiguousKeys, message));
+            draft.omissions.insert(source.omission(
+                "spec.validations",
+                OmissionReason::AmbiguousKeys,
+                message,
+            ));
         }
         for (index, item) in spec.get("validations").items().enumerate() {
             let text = item.get("expression").str();
-            let expression = match compile(text) {
+            let expression = match compile_for_api_server(text) {
                 Ok(expression) => expression,
                 Err(why) => {
                     let field = format!("spec.validations[{index}].expression");
                     let message = format!("left out: {why}");
-                    omit_once(draft, source.omission(field, OmissionReason::Expression, message));
+                    draft.omissions.insert(source.omission(field, OmissionReason::Expression, message));
                     continue;
                 }
             };
@@ -88,9 +92,9 @@ pub(super) fn export_validations(draft: &mut PolicyDraft<'_>) {
             // API server drops warnings with line breaks.
             let name = format!("validation_{}_{index}", source.id);
             let holds = draft.variable(&name, with_variables(text, &expression, draft.kind));
-            let test = bound.binds.clone().not().or(Test::call(holds));
+            let test = bound.binds.clone().not().or(Expr::call(holds));
             match ignores_failures(source) {
-                _ if test == Test::Always => {}
+                _ if test == Expr::Always => {}
                 true => draft.validate_leniently(&test, source.message(&message)),
                 false => draft.validate(&test, source.message(&message)),
             }
@@ -98,16 +102,12 @@ pub(super) fn export_validations(draft: &mut PolicyDraft<'_>) {
     }
 }
 
-fn omit_once(draft: &mut PolicyDraft<'_>, omission: Omission) {
-    draft.omissions.insert(omission);
-}
-
-fn ignores_failures(source: &Source<'_>) -> bool {
+fn ignores_failures(source: &ExportedPolicy<'_>) -> bool {
     source.spec.get("failurePolicy").str() == "Ignore"
 }
 
 /// Compiles an expression as an API server does for a ValidatingAdmissionPolicy, or returns why it is left out.
-fn compile(text: &str) -> Result<Expression, String> {
+fn compile_for_api_server(text: &str) -> Result<Expression, String> {
     if text.contains(".format(") {
         return Err("an API server formats numbers, lists and maps differently".to_owned());
     }
@@ -156,16 +156,17 @@ pub(super) fn declare_object_variables(draft: &mut PolicyDraft<'_>) {
     }
 }
 
-/// The fields of a request that Tollgate shows to expressions.
+/// CEL expression for `request` with only the fields that Tollgate shows to expressions of policies.
 const VISIBLE_REQUEST: &str = "{'kind': dyn(request.kind), 'resource': dyn(request.resource), 'subResource': dyn(''), \
 'operation': dyn(request.operation), 'name': dyn(has(object.metadata.name) ? object.metadata.name : ''), \
 'namespace': dyn(has(object.metadata.namespace) ? object.metadata.namespace : ''), 'userInfo': dyn(request.userInfo)}";
 
-/// The fields of a namespace that Tollgate shows to expressions.
+/// CEL expression for `namespaceObject` with only the fields that Tollgate shows to expressions of policies.
 const VISIBLE_NAMESPACE: &str = "{'apiVersion': dyn('v1'), 'kind': dyn('Namespace'), \
 'metadata': dyn({'name': dyn(request.namespace), 'labels': variables.namespaceLabels})}";
 
-/// The fields that lead to the items whose form differs between versions.
+/// Returns the path to the items whose form differs between API versions: requests of claims, devices of slices; `None`
+/// for other kinds.
 fn item_path(kind: ApiKind) -> Option<&'static [&'static str]> {
     match kind {
         ApiKind::ResourceClaim => Some(&["spec", "devices", "requests"]),
@@ -175,15 +176,14 @@ fn item_path(kind: ApiKind) -> Option<&'static [&'static str]> {
     }
 }
 
-/// A request of version v1beta1 in the form of version v1.
+/// CEL expression that converts a request `i` of version v1beta1 to the form of version v1.
 const REQUEST_AS_V1: &str = "has(i.firstAvailable) || has(i.exactly) ? i \
 : {'name': dyn(i.name), 'exactly': dyn(i.transformMap(k, v, k != 'name', v))}";
-/// A device of version v1beta1 in the form of version v1.
+/// CEL expression that converts a device `i` of version v1beta1 to the form of version v1.
 const DEVICE_AS_V1: &str = "!has(i.basic) ? i \
 : (i.basic.map(k, k) + ['name']).transformMapEntry(n, k, {k: k == 'name' ? i.name : i.basic[k]})";
 
-/// Returns an expression for an object in the shape of version v1, with `item` replacing the items at the
-/// path.
+/// Returns a CEL expression for an object in the form of version v1: `item` converts each item at the path.
 fn in_v1(object: &str, path: &[&str], item: &str) -> String {
     let items = format!("v.map(i, {item})");
     let inner = path.iter().rev().fold(items, |inner, field| {

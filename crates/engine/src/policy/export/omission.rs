@@ -24,12 +24,12 @@ pub enum OmissionReason {
     Expression,
     /// The kind of objects is not exported.
     Kind,
-    /// The export does not know the field.
+    /// The export does not know the field, because it was added later.
     UnknownField,
 }
 
 impl OmissionReason {
-    /// Name of the reason in JSON reports.
+    /// Returns the name of the reason in JSON reports.
     pub fn name(self) -> &'static str {
         match self {
             OmissionReason::ClusterState => "ClusterState",
@@ -59,7 +59,7 @@ pub struct Omission {
     pub message: String,
 }
 
-/// How the export handles a field of `spec`.
+/// What the export does with a field of `spec` of a policy.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Treatment {
     /// The field is exported, or the exporting module reports what is omitted.
@@ -70,7 +70,7 @@ pub(super) enum Treatment {
 }
 
 /// Returns how the export treats a field of `spec` of that kind of policy.
-pub(super) fn treatment(kind: PolicyKind, field: &str) -> Treatment {
+pub(super) fn field_treatment(kind: PolicyKind, field: &str) -> Treatment {
     use Treatment::{Exported, LeftOut, NoVerdict};
     const COUNTS: &str =
         "left out: a ValidatingAdmissionPolicy cannot count the devices and pods that a rule affects";

@@ -3,49 +3,50 @@
 use super::super::kind::PolicySpec;
 use super::draft::{BoundPolicy, PolicyDraft};
 use super::omission::OmissionReason;
-use super::taints::{self, Driver, covers, is_same, taint_map, texts};
-use super::text::{Test, list, literal};
+use super::taints::{self, DriverExpr, is_not_stronger, is_same_taint, taint_map};
+use super::text::{Expr, string_list, string_literal};
 use crate::impact::EVICTION_IN_PROGRESS;
+use tollgate_document::doc::Value;
 
-const DRIVER: Driver = Driver { name: "variables.driver", can_be_empty: true };
+const DRIVER: DriverExpr = DriverExpr { name: "variables.driver", can_be_empty: true };
 
-/// The criteria of selectors in all versions.
+/// The fields of `deviceSelector` that name devices or a class, in all API versions.
 const CRITERIA: [&str; 4] = ["driver", "pool", "device", "deviceClassName"];
 
-/// True if the new rule could select devices that the stored rule does not select.
-fn selects_more() -> Test {
+/// Returns the test whether an update could make a rule select devices that the stored rule does not select.
+fn selects_more() -> Expr {
     let keeps = format!(
         "{}.all(f, !(f in oldObject.spec.deviceSelector) || (f in object.spec.deviceSelector \
          && object.spec.deviceSelector[f] == oldObject.spec.deviceSelector[f]))",
-        list(CRITERIA)
+        string_list(CRITERIA)
     );
     let expressions = "(!has(oldObject.spec.deviceSelector.selectors) \
                        || oldObject.spec.deviceSelector.selectors.all(s, \
                        has(object.spec.deviceSelector.selectors) && s in object.spec.deviceSelector.selectors))";
     // A rule without a selector selects all devices for the scheduler, and none for the eviction controller.
-    Test::call(format!(
+    Expr::call(format!(
         "(has(oldObject.spec.deviceSelector)\n? !has(object.spec.deviceSelector) || !({keeps} && {expressions})\n: \
          has(object.spec.deviceSelector) && object.spec.taint.effect == 'NoExecute')"
     ))
 }
 
-/// The match condition that excludes updates which only narrow or weaken a rule. It cannot use variables.
-pub(super) fn reaches_more() -> String {
+/// Returns the match condition that is false for updates which only narrow or weaken a rule. It cannot use variables.
+pub(super) fn reaches_more_condition() -> String {
     let is_within = format!(
         "[{}].all(new, [{}].all(old,\n{}))",
         taint_map("object.spec.taint"),
         taint_map("oldObject.spec.taint"),
-        is_same("old", "new").and(covers("old", "new")).text()
+        is_same_taint("old", "new").and(is_not_stronger("old", "new")).text()
     );
-    let within = selects_more().not().and(Test::call(is_within));
-    Test::relation("request.operation != 'UPDATE'").or(within.not()).text().to_owned()
+    let within = selects_more().not().and(Expr::call(is_within));
+    Expr::relation("request.operation != 'UPDATE'").or(within.not()).text().to_owned()
 }
 
 /// Expressions for the taints of the new and of the stored rule.
 const NEW_TAINT: &str = "variables.taint";
 const STORED_TAINT: &str = "variables.storedTaint";
 
-/// Adds the checks of the TaintPolicies and the TaintRulePolicies.
+/// Adds what TaintPolicies and TaintRulePolicies say about a DeviceTaintRule, as validations.
 pub(super) fn export_rule_limits(draft: &mut PolicyDraft<'_>) {
     draft.variable("selector", "has(object.spec.deviceSelector) ? object.spec.deviceSelector : {}");
     draft.variable("driver", "has(variables.selector.driver) ? variables.selector.driver : ''");
@@ -53,52 +54,55 @@ pub(super) fn export_rule_limits(draft: &mut PolicyDraft<'_>) {
     let stored = taint_map("oldObject.spec.taint");
     draft.variable("storedTaint", format!("request.operation != 'UPDATE' ? dyn({{}}) : dyn({stored})"));
     // It is not within what the stored rule reaches, so nothing but the taint of a rule with effect None changes.
-    let same_or_none = Test::equals("variables.taint.effect", "None").or(is_same(STORED_TAINT, NEW_TAINT));
-    let update = Test::equals("request.operation", "UPDATE");
-    let excuses = Test::all([update, selects_more().not(), same_or_none, covers(STORED_TAINT, NEW_TAINT)]);
+    let same_or_none =
+        Expr::equals("variables.taint.effect", "None").or(is_same_taint(STORED_TAINT, NEW_TAINT));
+    let update = Expr::equals("request.operation", "UPDATE");
+    let excuses =
+        Expr::all([update, selects_more().not(), same_or_none, is_not_stronger(STORED_TAINT, NEW_TAINT)]);
     draft.variable("storedSelectorExcuses", excuses.text());
-    check_taint(draft);
+    export_taint_checks(draft);
     let is_ours = |bound: &&BoundPolicy<'_>| matches!(bound.source.policy.spec, PolicySpec::TaintRule(_));
     let ours: Vec<BoundPolicy<'_>> = draft.policies.iter().filter(is_ours).cloned().collect();
     for bound in ours {
         let binds = bound.binds.clone().and(bound.source.matches_driver(DRIVER.name, DRIVER.can_be_empty));
-        check_selector(draft, &bound, &binds);
-        check_annotations(draft, &bound, &binds);
+        require_selector(draft, &bound, &binds);
+        require_annotations(draft, &bound, &binds);
         if bound.source.spec.get("twoSteps").bool() == Some(true) {
             let message =
                 "create the rule with `effect: None`, wait for its status, and change only the effect then";
-            let test = binds.clone().not().or(two_steps(draft));
+            let test = binds.clone().not().or(respects_two_steps(draft));
             draft.validate(&test, bound.source.message(message));
         }
     }
 }
 
-/// Adds the checks of the TaintPolicies.
-fn check_taint(draft: &mut PolicyDraft<'_>) {
-    let policies = taints::read(draft, DRIVER);
-    let about_taint = |test: &Test| Test::call(format!("[variables.taint].all(t, {})", test.text()));
+/// Adds what TaintPolicies say about the taint of a DeviceTaintRule, as validations.
+fn export_taint_checks(draft: &mut PolicyDraft<'_>) {
+    let policies = taints::read_taint_policies(draft, DRIVER);
+    let about_taint = |test: &Expr| Expr::call(format!("[variables.taint].all(t, {})", test.text()));
     let not_allowed = taints::is_not_allowed(&policies);
-    if not_allowed != Test::Never {
+    if not_allowed != Expr::Never {
         draft.validate(&about_taint(&not_allowed.not()), taints::not_allowed_message(&policies));
     }
     for policy in &policies {
         let checks =
             [(policy.denies(), "a taint is denied"), (policy.lacks_data(), "a taint must set `data`")];
-        for (test, what) in checks.into_iter().filter(|(test, _)| *test != Test::Never) {
+        for (test, what) in checks.into_iter().filter(|(test, _)| *test != Expr::Never) {
             draft.validate(&about_taint(&test.not()), policy.source.message(what));
         }
     }
 }
 
-/// Requires the criteria of `requireSelector`. A stored rule without them excuses an update that reaches no further.
-fn check_selector(draft: &mut PolicyDraft<'_>, bound: &BoundPolicy<'_>, binds: &Test) {
-    let excused = Test::call("variables.storedSelectorExcuses");
-    for name in texts(bound.source.spec.get("requireSelector")) {
-        let has = |field: &str| Test::call(format!("has(variables.selector.{field})"));
+/// Adds validations for `requireSelector`. An update that reaches no further than the stored rule may lack what the
+/// stored rule lacks.
+fn require_selector(draft: &mut PolicyDraft<'_>, bound: &BoundPolicy<'_>, binds: &Expr) {
+    let excused = Expr::call("variables.storedSelectorExcuses");
+    for name in bound.source.spec.get("requireSelector").items().map(Value::str) {
+        let has = |field: &str| Expr::call(format!("has(variables.selector.{field})"));
         let (test, what) = if name == "any" {
-            let any = Test::any(CRITERIA.into_iter().chain(["selectors"]).map(has));
+            let any = Expr::any(CRITERIA.into_iter().chain(["selectors"]).map(has));
             let same = "has(object.spec.deviceSelector) == has(oldObject.spec.deviceSelector)";
-            let test = any.or(excused.clone().and(Test::relation(same)));
+            let test = any.or(excused.clone().and(Expr::relation(same)));
             (test, "`driver`, `pool` or `device` is required".to_owned())
         } else {
             (has(name).or(excused.clone()), format!("`deviceSelector.{name}` is required"))
@@ -107,12 +111,12 @@ fn check_selector(draft: &mut PolicyDraft<'_>, bound: &BoundPolicy<'_>, binds: &
     }
 }
 
-/// Requires the annotations of `requireAnnotations` and `maxAgeSeconds`. A stored rule without them excuses
-/// an update that reaches no further.
-fn check_annotations(draft: &mut PolicyDraft<'_>, bound: &BoundPolicy<'_>, binds: &Test) {
+/// Adds validations for `requireAnnotations` and `maxAgeSeconds`. An update that reaches no further than the stored
+/// rule may lack what the stored rule lacks.
+fn require_annotations(draft: &mut PolicyDraft<'_>, bound: &BoundPolicy<'_>, binds: &Expr) {
     const EXPIRES: &str = "tollgate.dev/expires";
     let spec = bound.source.spec;
-    let mut names: Vec<&str> = texts(spec.get("requireAnnotations")).collect();
+    let mut names: Vec<&str> = spec.get("requireAnnotations").items().map(Value::str).collect();
     if names.contains(&EXPIRES) {
         let message = "tollgate.dev/expires must be set, but its value is not checked: expressions cannot read the time";
         let field = "spec.requireAnnotations";
@@ -121,45 +125,46 @@ fn check_annotations(draft: &mut PolicyDraft<'_>, bound: &BoundPolicy<'_>, binds
         names.push(EXPIRES);
     }
     for name in names {
-        let key = literal(name);
+        let key = string_literal(name);
         let value = |object: &str| {
             let all = format!("{object}.metadata.annotations");
             format!("(has({all}) && {key} in {all} ? [{all}[{key}]] : [])")
         };
-        let is_set = Test::call(format!("{}.exists(a, a.trim() != '')", value("object")));
-        let is_stored = Test::relation(format!("{} == {}", value("object"), value("oldObject")));
-        let excused = Test::call("variables.storedSelectorExcuses").and(is_stored);
+        let is_set = Expr::call(format!("{}.exists(a, a.trim() != '')", value("object")));
+        let is_stored = Expr::relation(format!("{} == {}", value("object"), value("oldObject")));
+        let excused = Expr::call("variables.storedSelectorExcuses").and(is_stored);
         let message = bound.source.message(&format!("the annotation {name} is required"));
         draft.validate(&binds.clone().not().or(is_set).or(excused), message);
     }
 }
 
-/// True if the effect is None, or is raised after the controller has reported on the stored rule.
-fn two_steps(draft: &PolicyDraft<'_>) -> Test {
-    let none = Test::equals("object.spec.taint.effect", "None");
+/// Returns the test for `twoSteps`: the effect is None, or is raised after the controller has reported on the stored
+/// rule.
+fn respects_two_steps(draft: &PolicyDraft<'_>) -> Expr {
+    let none = Expr::equals("object.spec.taint.effect", "None");
     let selector = "has(object.spec.deviceSelector) == has(oldObject.spec.deviceSelector) \
                     && (!has(object.spec.deviceSelector) \
                     || object.spec.deviceSelector == oldObject.spec.deviceSelector)";
     let before = "oldObject.spec.taint.effect";
-    let not_raised = Test::equals(before, "NoExecute")
-        .or(Test::equals(before, "NoSchedule").and(Test::equals("object.spec.taint.effect", "NoSchedule")));
-    let is_observed = Test::call("has(oldObject.status)")
-        .and(Test::call("has(oldObject.status.conditions)"))
-        .and(Test::call(format!(
+    let not_raised = Expr::equals(before, "NoExecute")
+        .or(Expr::equals(before, "NoSchedule").and(Expr::equals("object.spec.taint.effect", "NoSchedule")));
+    let is_observed = Expr::call("has(oldObject.status)")
+        .and(Expr::call("has(oldObject.status.conditions)"))
+        .and(Expr::call(format!(
             "oldObject.status.conditions.exists(c, c.type == '{EVICTION_IN_PROGRESS}' \
              && has(c.observedGeneration) && c.observedGeneration == oldObject.metadata.generation)"
         )));
     let with_status = draft.profiles.iter().any(|profile| profile.rule_status);
     let without = draft.profiles.iter().any(|profile| !profile.rule_status);
-    let may_raise = Test::all([
-        if with_status { is_observed } else { Test::Always },
+    let may_raise = Expr::all([
+        if with_status { is_observed } else { Expr::Always },
         // These releases do not report what a rule would evict.
-        if without { Test::equals(before, "None") } else { Test::Always },
+        if without { Expr::equals(before, "None") } else { Expr::Always },
     ]);
-    none.or(Test::all([
-        Test::equals("request.operation", "UPDATE"),
-        Test::call(format!("({selector})")),
-        is_same(STORED_TAINT, NEW_TAINT),
+    none.or(Expr::all([
+        Expr::equals("request.operation", "UPDATE"),
+        Expr::call(format!("({selector})")),
+        is_same_taint(STORED_TAINT, NEW_TAINT),
         not_raised.or(may_raise),
     ]))
 }

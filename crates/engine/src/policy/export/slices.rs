@@ -5,12 +5,12 @@
 //! excused if, for each of them, no more new than stored ones are at least as strong as it.
 
 use super::draft::PolicyDraft;
-use super::taints::{self, Driver, TaintPolicy, covers, is_same, taint_map};
-use super::text::Test;
+use super::taints::{self, DriverExpr, ExportedTaintPolicy, is_not_stronger, is_same_taint, taint_map};
+use super::text::Expr;
 
-const DRIVER: Driver = Driver { name: "object.spec.driver", can_be_empty: false };
+const DRIVER: DriverExpr = DriverExpr { name: "object.spec.driver", can_be_empty: false };
 
-/// Adds the checks of the TaintPolicies.
+/// Adds what TaintPolicies say about the taints of a slice's devices, as validations.
 pub(super) fn export_slice_taints(draft: &mut PolicyDraft<'_>) {
     let devices = |object: &str| {
         format!(
@@ -28,12 +28,12 @@ pub(super) fn export_slice_taints(draft: &mut PolicyDraft<'_>) {
         devices("oldObject")
     );
     draft.variable("storedDevices", stored);
-    let policies = taints::read(draft, DRIVER);
+    let policies = taints::read_taint_policies(draft, DRIVER);
     let not_allowed = taints::is_not_allowed(&policies);
     // The allow lists are evaluated once for all policies.
     for (name, devices) in [("checkedDevices", "devices"), ("storedCheckedDevices", "storedDevices")] {
         let list = match &not_allowed {
-            Test::Never => "[]".to_owned(),
+            Expr::Never => "[]".to_owned(),
             test => format!("d.taints.filter(t,\n{})", test.text()),
         };
         let checked = format!(
@@ -43,33 +43,33 @@ pub(super) fn export_slice_taints(draft: &mut PolicyDraft<'_>) {
     }
     let closest = taints::named_policy(&policies);
     for (index, policy) in policies.iter().enumerate() {
-        let is_closest = if not_allowed == Test::Never { Test::Never } else { closest.is_policy(index) };
+        let is_closest = if not_allowed == Expr::Never { Expr::Never } else { closest.is_policy(index) };
         let message = match policy.denies() {
-            Test::Never => taints::not_allowed_message(&policies),
+            Expr::Never => taints::not_allowed_message(&policies),
             _ => policy.source.message("a taint is denied or not allowed"),
         };
         let statements = [("taints", policy.denies()), ("notAllowed", is_closest)];
-        check_statements(draft, policy, "taints", &statements, message);
+        forbid_taints(draft, policy, "taints", &statements, message);
         let message = policy.source.message("a taint must set `data`");
-        check_statements(draft, policy, "data", &[("taints", policy.lacks_data())], message);
+        forbid_taints(draft, policy, "data", &[("taints", policy.lacks_data())], message);
     }
 }
 
-/// Requires that none of the statements is true for any taint, except for taints that the stored slice
-/// already has. Each statement is about the list of taints of a device.
-fn check_statements(
+/// Adds a validation that none of the statements is true for any taint, except for taints that the stored slice already
+/// has. Each statement is the list of a device's taints that it is about, and a test of a taint.
+fn forbid_taints(
     draft: &mut PolicyDraft<'_>,
-    policy: &TaintPolicy<'_>,
+    policy: &ExportedTaintPolicy<'_>,
     name: &str,
-    statements: &[(&str, Test)],
+    statements: &[(&str, Expr)],
     message: String,
 ) {
     let lists: Vec<String> = statements
         .iter()
         .filter_map(|(list, test)| match test {
-            Test::Never => None,
-            Test::Always => Some(format!("d.{list}")),
-            test @ Test::When(_) => Some(format!("d.{list}.filter(t, {})", test.text())),
+            Expr::Never => None,
+            Expr::Always => Some(format!("d.{list}")),
+            test @ Expr::When(_) => Some(format!("d.{list}.filter(t, {})", test.text())),
         })
         .collect();
     if lists.is_empty() {
@@ -84,13 +84,13 @@ fn check_statements(
     let id = &policy.source.id;
     let new = draft.variable(&format!("{name}_{id}"), violating("checkedDevices"));
     let stored = draft.variable(&format!("stored_{name}_{id}"), violating("storedCheckedDevices"));
-    let counted = is_same("t", "n").and(covers("t", "n"));
+    let counted = is_same_taint("t", "n").and(is_not_stronger("t", "n"));
     let count = |device: &str| format!("size({device}.taints.filter(t, {}))", counted.text());
     let excused = format!(
         "{new}.all(d, {stored}.exists(s, s.name == d.name && d.taints.all(n,\n{}\n<= {})))",
         count("d"),
         count("s")
     );
-    let none = Test::relation(format!("size({new}) == 0"));
-    draft.validate(&none.or(Test::call(excused)), message);
+    let none = Expr::relation(format!("size({new}) == 0"));
+    draft.validate(&none.or(Expr::call(excused)), message);
 }

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use super::super::Policy;
 use super::KINDS;
-use super::omission::{Omission, OmissionReason, Treatment, treatment};
-use super::text::{Test, matches_any_glob, matches_glob};
+use super::omission::{Omission, OmissionReason, Treatment, field_treatment};
+use super::text::{Expr, matches_any_glob, matches_glob};
 use crate::rules::Level;
 use tollgate_api::profile::ApiKind;
 use tollgate_document::doc::Value;
@@ -14,33 +14,33 @@ use tollgate_formats::gotime::{self, Timestamp};
 /// The label of every namespace that has its name as value.
 const NAME_LABEL: &str = "kubernetes.io/metadata.name";
 
-/// NAMESPACE/NAME of a service account, whose user name is `system:serviceaccount:NAMESPACE:NAME`.
+/// CEL expression for NAMESPACE/NAME of a service account, whose user name is `system:serviceaccount:NAMESPACE:NAME`.
 const ACCOUNT: &str = "(request.userInfo.username.substring(22, request.userInfo.username.indexOf(':', 22)) + '/' \
      + request.userInfo.username.substring(request.userInfo.username.indexOf(':', 22) + 1))";
 
-/// A policy to export, with its document and the identifier for its variables.
+/// A policy while it is exported: its document, and the identifier for the names of its variables.
 #[derive(Debug)]
-pub(super) struct Source<'s> {
+pub(super) struct ExportedPolicy<'s> {
     pub(super) policy: &'s Policy,
     pub(super) spec: Value<'s>,
     /// Identifier of the policy in variable names, unique in the set.
     pub(super) id: String,
     pub(super) action: Level,
-    /// True if its allow entries count but it does not deny yet.
+    /// True if its allow entries count but it does not deny anything before its `enforceFrom`.
     pub(super) only_grants: bool,
 }
 
-impl<'s> Source<'s> {
+impl<'s> ExportedPolicy<'s> {
     /// Reads a policy, and lists the fields that are left out. `others` are the policies that were read before.
     pub(super) fn read(
         policy: &'s Policy,
         document: Value<'s>,
-        others: &[Source<'_>],
+        others: &[ExportedPolicy<'_>],
         now: Timestamp,
         omissions: &mut BTreeSet<Omission>,
-    ) -> Source<'s> {
+    ) -> ExportedPolicy<'s> {
         let spec = document.get("spec");
-        let mut source = Source {
+        let mut source = ExportedPolicy {
             policy,
             spec,
             id: variable_suffix(&policy.name, others),
@@ -48,7 +48,7 @@ impl<'s> Source<'s> {
             only_grants: false,
         };
         for (field, _) in spec.members() {
-            if let Treatment::LeftOut(reason, message) = treatment(policy.spec.kind(), field.text()) {
+            if let Treatment::LeftOut(reason, message) = field_treatment(policy.spec.kind(), field.text()) {
                 omissions.insert(source.omission(format!("spec.{}", field.text()), reason, message));
             }
         }
@@ -70,7 +70,7 @@ impl<'s> Source<'s> {
         source
     }
 
-    /// Kind and name, such as `TolerationPolicy research`.
+    /// Returns kind and name of the policy, such as `TolerationPolicy research`.
     pub(super) fn title(&self) -> String {
         format!("{} {}", self.policy.spec.kind().name(), self.policy.name)
     }
@@ -90,7 +90,7 @@ impl<'s> Source<'s> {
         }
     }
 
-    /// The message for a violation of this policy: the problem, the policy and its contact.
+    /// Returns the message for a violation of this policy: what is wrong, the name of the policy, and its contact.
     pub(super) fn message(&self, what: &str) -> String {
         let policy = self.policy;
         let help = [("contact", &policy.contact), ("docs", &policy.docs)];
@@ -99,14 +99,15 @@ impl<'s> Source<'s> {
         one_line(&format!("{what} (policy {}{})", policy.name, help.collect::<String>()))
     }
 
-    /// A test for `spec.match`, without the kind and the driver.
-    pub(super) fn scope(&self, kind: ApiKind) -> Test {
+    /// Returns the test whether `spec.match` includes the operation and namespace of a request for objects of that
+    /// kind. Drivers are tested by [`ExportedPolicy::matches_driver`].
+    pub(super) fn matches_scope(&self, kind: ApiKind) -> Expr {
         let scope = self.spec.get("match");
         let names: Vec<&str> = scope.get("operations").items().map(Value::str).collect();
         let operations = match (scope.get("operations").exists(), names.contains(&"*")) {
-            (false, _) | (true, true) => Test::Always,
-            (true, false) if names.contains(&"CREATE") && names.contains(&"UPDATE") => Test::Always,
-            (true, false) => Test::is_in("request.operation", &names),
+            (false, _) | (true, true) => Expr::Always,
+            (true, false) if names.contains(&"CREATE") && names.contains(&"UPDATE") => Expr::Always,
+            (true, false) => Expr::is_in("request.operation", &names),
         };
         if !kind.is_namespaced() {
             return operations;
@@ -116,14 +117,14 @@ impl<'s> Source<'s> {
         let included = if namespaces.exists() {
             matches_any_glob(list("namespaces"), "request.namespace")
         } else {
-            Test::Always
+            Expr::Always
         };
         let excluded = matches_any_glob(list("excludeNamespaces"), "request.namespace");
-        Test::all([operations, included, excluded.not(), self.selector()])
+        Expr::all([operations, included, excluded.not(), self.matches_namespace_selector()])
     }
 
-    /// True if the labels of the namespace match `namespaceSelector`.
-    fn selector(&self) -> Test {
+    /// Returns the test whether the labels of the namespace match `namespaceSelector`.
+    fn matches_namespace_selector(&self) -> Expr {
         let selector = self.spec.get("match").get("namespaceSelector");
         let labels = selector.get("matchLabels").members();
         let labels = labels.map(|(key, value)| label_requirement(key.text(), "In", &[value.str()]));
@@ -131,54 +132,54 @@ impl<'s> Source<'s> {
             let values: Vec<&str> = item.get("values").items().map(Value::str).collect();
             label_requirement(item.get("key").str(), item.get("operator").str(), &values)
         });
-        Test::all(labels.chain(expressions))
+        Expr::all(labels.chain(expressions))
     }
 
-    /// True if the policy does not bind the user.
-    pub(super) fn exempts(&self) -> Test {
+    /// Returns the test whether the policy exempts the user.
+    pub(super) fn exempts(&self) -> Expr {
         let exempt = self.spec.get("exempt");
         let list = |field: &str| exempt.get(field).items().map(Value::str).collect::<Vec<_>>();
         let users = matches_any_glob(list("users"), "request.userInfo.username");
         let groups = match list("groups").as_slice() {
-            [] => Test::Never,
+            [] => Expr::Never,
             patterns => {
                 let one = matches_any_glob(patterns.iter().copied(), "g");
-                Test::call("has(request.userInfo.groups)")
-                    .and(Test::call(format!("request.userInfo.groups.exists(g, {})", one.text())))
+                Expr::call("has(request.userInfo.groups)")
+                    .and(Expr::call(format!("request.userInfo.groups.exists(g, {})", one.text())))
             }
         };
         let accounts =
-            match Test::any(list("serviceAccounts").iter().map(|pattern| matches_glob(pattern, ACCOUNT))) {
-                Test::Never => Test::Never,
+            match Expr::any(list("serviceAccounts").iter().map(|pattern| matches_glob(pattern, ACCOUNT))) {
+                Expr::Never => Expr::Never,
                 test => {
-                    Test::call("request.userInfo.username.matches('^system:serviceaccount:[^:]*:')").and(test)
+                    Expr::call("request.userInfo.username.matches('^system:serviceaccount:[^:]*:')").and(test)
                 }
             };
-        Test::any([users, groups, accounts])
+        Expr::any([users, groups, accounts])
     }
 
-    /// True if `spec.match.drivers` includes the driver; `driver` is an expression for its name, which is empty for
-    /// every driver.
-    pub(super) fn matches_driver(&self, driver: &str, can_be_empty: bool) -> Test {
+    /// Returns the test whether `spec.match.drivers` includes a driver. `driver` is an expression for its name; if that
+    /// can be empty, an empty name counts as every driver.
+    pub(super) fn matches_driver(&self, driver: &str, can_be_empty: bool) -> Expr {
         let drivers = self.spec.get("match").get("drivers");
         if !drivers.exists() {
-            return Test::Always;
+            return Expr::Always;
         }
-        let empty = if can_be_empty { Test::equals(driver, "") } else { Test::Never };
+        let empty = if can_be_empty { Expr::equals(driver, "") } else { Expr::Never };
         empty.or(matches_any_glob(drivers.items().map(Value::str), driver))
     }
 }
 
-/// True if the namespace of the request meets a requirement of a label selector.
-fn label_requirement(key: &str, operator: &str, values: &[&str]) -> Test {
-    use super::text::literal;
+/// Returns the test whether the labels of the namespace meet a requirement of a label selector.
+fn label_requirement(key: &str, operator: &str, values: &[&str]) -> Expr {
+    use super::text::string_literal;
     let labels = "variables.namespaceLabels";
-    let key_text = literal(key);
+    let key_text = string_literal(key);
     let (exists, listed) = if key == NAME_LABEL {
-        (Test::Always, Test::is_in("request.namespace", values))
+        (Expr::Always, Expr::is_in("request.namespace", values))
     } else {
-        let exists = Test::relation(format!("{key_text} in {labels}"));
-        let listed = Test::is_in(&format!("{labels}[{key_text}]"), values);
+        let exists = Expr::relation(format!("{key_text} in {labels}"));
+        let listed = Expr::is_in(&format!("{labels}[{key_text}]"), values);
         (exists, listed)
     };
     match operator {
@@ -189,8 +190,8 @@ fn label_requirement(key: &str, operator: &str, values: &[&str]) -> Test {
     }
 }
 
-/// Returns the name of a policy as a part of the name of a variable, which no other policy has.
-fn variable_suffix(name: &str, others: &[Source<'_>]) -> String {
+/// Returns a suffix for the names of a policy's variables, made from its name, that no other policy has.
+fn variable_suffix(name: &str, others: &[ExportedPolicy<'_>]) -> String {
     let letter =
         |letter: char| if letter.is_ascii_alphanumeric() { letter.to_ascii_lowercase() } else { '_' };
     let base: String = name.chars().take(40).map(letter).collect();
@@ -199,7 +200,7 @@ fn variable_suffix(name: &str, others: &[Source<'_>]) -> String {
     std::iter::once(base.clone()).chain(numbered).find(|id| !is_taken(id)).unwrap_or(base)
 }
 
-/// The text without line breaks, which the API server does not accept in a message.
+/// Returns a text without line breaks and other control characters, which the API server does not accept in a message.
 pub(super) fn one_line(text: &str) -> String {
     text.split(char::is_control).map(str::trim).filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ")
 }

@@ -4,21 +4,20 @@ use super::super::entries::{EntryTerms, TaintEntry};
 use super::super::kind::PolicySpec;
 use super::draft::{BoundPolicy, PolicyDraft};
 use super::omission::OmissionReason;
-use super::source::{Source, one_line};
-use super::text::{Test, driver_glob};
+use super::source::{ExportedPolicy, one_line};
+use super::text::{Expr, driver_glob};
 use crate::tolerance::coverage::Effects;
-use tollgate_document::doc::Value;
 use tollgate_formats::gotime;
 
-/// Expressions for the driver of a slice, or of the selector of a rule.
+/// CEL expression for the driver of a slice, or of the selector of a rule.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Driver {
-    /// Driver name; empty for a rule without a driver.
+pub(super) struct DriverExpr {
+    /// The expression for the name of the driver, which is empty for a rule without a driver.
     pub(super) name: &'static str,
     pub(super) can_be_empty: bool,
 }
 
-impl Driver {
+impl DriverExpr {
     /// Regular expression for `${driver}` in an allow entry.
     const REGEX: &'static str = "variables.driverRegex";
     /// Regular expression for `${driver}` in a deny entry. A rule without a driver affects all drivers.
@@ -31,23 +30,26 @@ impl Driver {
     }
 }
 
-/// A TaintPolicy in a ValidatingAdmissionPolicy.
+/// A TaintPolicy while it is exported, with the expressions for whether it applies.
 #[derive(Debug)]
-pub(super) struct TaintPolicy<'d> {
-    pub(super) source: &'d Source<'d>,
-    /// True if its allow entries count.
-    applies: Test,
-    /// True if it restricts the request.
-    binds: Test,
+pub(super) struct ExportedTaintPolicy<'d> {
+    pub(super) source: &'d ExportedPolicy<'d>,
+    /// Whether its allow entries count for the request.
+    applies: Expr,
+    /// Whether it restricts the request.
+    binds: Expr,
     allow: Option<Vec<TaintEntry>>,
     deny: Vec<TaintEntry>,
     /// The keys of taints that must have data.
     data: Vec<&'d str>,
-    driver: Driver,
+    driver: DriverExpr,
 }
 
-/// Reads the TaintPolicies that apply to the exported kind, with their tests.
-pub(super) fn read<'d>(draft: &mut PolicyDraft<'d>, driver: Driver) -> Vec<TaintPolicy<'d>> {
+/// Returns the TaintPolicies of the draft. Lists what cannot be exported of them as omissions.
+pub(super) fn read_taint_policies<'d>(
+    draft: &mut PolicyDraft<'d>,
+    driver: DriverExpr,
+) -> Vec<ExportedTaintPolicy<'d>> {
     driver.declare(draft);
     let is_ours = |bound: &&BoundPolicy<'_>| matches!(bound.source.policy.spec, PolicySpec::Taint(_));
     let ours: Vec<BoundPolicy<'d>> = draft.policies.iter().filter(is_ours).cloned().collect();
@@ -69,55 +71,57 @@ pub(super) fn read<'d>(draft: &mut PolicyDraft<'d>, driver: Driver) -> Vec<Taint
         let required = spec.get("data").items().filter(|item| item.get("required").bool() == Some(true));
         let data = required.map(|item| item.get("key").str()).collect();
         let (applies, binds) = (matches.and(scope.clone()), binds.and(scope));
-        policies.push(TaintPolicy { source, applies, binds, allow, deny, data, driver });
+        policies.push(ExportedTaintPolicy { source, applies, binds, allow, deny, data, driver });
     }
     policies
 }
 
-/// True if a policy with an allow list binds, and no allow entry includes the taint `t`.
-pub(super) fn is_not_allowed(policies: &[TaintPolicy<'_>]) -> Test {
+/// Returns the test whether the taint `t` violates the allow lists: a policy with an allow list binds, and no allow
+/// entry includes the taint.
+pub(super) fn is_not_allowed(policies: &[ExportedTaintPolicy<'_>]) -> Expr {
     let restricting = policies.iter().filter(|policy| policy.allow.is_some());
-    let binds = Test::any(restricting.map(|policy| policy.binds.clone()));
+    let binds = Expr::any(restricting.map(|policy| policy.binds.clone()));
     let allowed = policies.iter().flat_map(|policy| {
         let entries = policy.allow.iter().flatten();
-        entries.map(|entry| policy.applies.clone().and(policy.allow_key(&entry.key)).and(includes(entry)))
+        entries
+            .map(|entry| policy.applies.clone().and(policy.allow_key(&entry.key)).and(includes_terms(entry)))
     });
     match binds {
-        Test::Never => Test::Never,
-        binds => binds.and(Test::any(allowed).not()),
+        Expr::Never => Expr::Never,
+        binds => binds.and(Expr::any(allowed).not()),
     }
 }
 
-/// The message about a taint that is not allowed.
-pub(super) fn not_allowed_message(policies: &[TaintPolicy<'_>]) -> String {
+/// Returns the message about a taint that no allow entry includes.
+pub(super) fn not_allowed_message(policies: &[ExportedTaintPolicy<'_>]) -> String {
     let restricting = policies.iter().filter(|policy| policy.allow.is_some());
-    not_allowed(
+    not_allowed_by(
         "a taint is not allowed",
         &restricting.map(|policy| &*policy.source.policy.name).collect::<Vec<_>>(),
     )
 }
 
-/// Returns an expression for the index of the policy that Tollgate names in a violation of the allow lists, which
-/// depends on the key of the taint `t`; `None` if it is always that policy.
-pub(super) fn named_policy(policies: &[TaintPolicy<'_>]) -> NamedPolicy {
-    let lists: Vec<(usize, &TaintPolicy<'_>)> =
+/// Returns which policy Tollgate names if the taint `t` violates the allow lists: always the same one if only one
+/// policy has an allow list, otherwise an expression for its index.
+pub(super) fn named_policy(policies: &[ExportedTaintPolicy<'_>]) -> NamedPolicy {
+    let lists: Vec<(usize, &ExportedTaintPolicy<'_>)> =
         policies.iter().enumerate().filter(|(_, policy)| policy.allow.is_some()).collect();
     if let [(only, _)] = lists.as_slice() {
         return NamedPolicy::Always(*only);
     }
     let with_key = lists.iter().map(|(index, policy)| {
         let keys = policy.allow.iter().flatten().map(|entry| policy.allow_key(&entry.key));
-        (*index, policy.applies.clone().and(Test::any(keys)))
+        (*index, policy.applies.clone().and(Expr::any(keys)))
     });
     let with_entries = lists.iter().map(|(index, policy)| {
         let is_empty = policy.allow.iter().flatten().next().is_none();
-        (*index, if is_empty { Test::Never } else { policy.applies.clone() })
+        (*index, if is_empty { Expr::Never } else { policy.applies.clone() })
     });
     let binding = lists.iter().map(|(index, policy)| (*index, policy.binds.clone()));
     let choices = with_key.chain(with_entries).chain(binding);
     let mut expression = String::new();
-    for (index, test) in choices.filter(|(_, test)| *test != Test::Never) {
-        if test == Test::Always {
+    for (index, test) in choices.filter(|(_, test)| *test != Expr::Never) {
+        if test == Expr::Always {
             return NamedPolicy::By(format!("{expression}{index}"));
         }
         expression.extend(["(", test.text(), ") ? ", &index.to_string(), " : "]);
@@ -125,7 +129,7 @@ pub(super) fn named_policy(policies: &[TaintPolicy<'_>]) -> NamedPolicy {
     NamedPolicy::By(format!("{expression}-1"))
 }
 
-/// The policy that Tollgate names in a violation of allow lists.
+/// The policy that Tollgate names in a violation of the allow lists of several policies.
 #[derive(Debug)]
 pub(super) enum NamedPolicy {
     /// The policy with this index.
@@ -135,55 +139,56 @@ pub(super) enum NamedPolicy {
 }
 
 impl NamedPolicy {
-    /// True if it is the policy with this index.
-    pub(super) fn is_policy(&self, index: usize) -> Test {
+    /// Returns the test whether it is the policy with this index.
+    pub(super) fn is_policy(&self, index: usize) -> Expr {
         match self {
-            NamedPolicy::Always(only) if *only == index => Test::Always,
-            NamedPolicy::Always(_) => Test::Never,
-            NamedPolicy::By(expression) => Test::relation(format!("({expression}) == {index}")),
+            NamedPolicy::Always(only) if *only == index => Expr::Always,
+            NamedPolicy::Always(_) => Expr::Never,
+            NamedPolicy::By(expression) => Expr::relation(format!("({expression}) == {index}")),
         }
     }
 }
 
-impl TaintPolicy<'_> {
-    /// True if a deny entry includes the taint `t`.
-    pub(super) fn denies(&self) -> Test {
+impl ExportedTaintPolicy<'_> {
+    /// Returns the test whether the policy binds and a deny entry of it includes the taint `t`.
+    pub(super) fn denies(&self) -> Expr {
         let driver = (!self.driver.can_be_empty).then_some(self.driver.name);
-        let key = |key: &str| driver_glob(key, "t.key", driver, Driver::DENIED_REGEX);
-        let denied = Test::any(self.deny.iter().map(|entry| key(&entry.key).and(includes(entry))));
+        let key = |key: &str| driver_glob(key, "t.key", driver, DriverExpr::DENIED_REGEX);
+        let denied = Expr::any(self.deny.iter().map(|entry| key(&entry.key).and(includes_terms(entry))));
         self.binds.clone().and(denied)
     }
 
-    /// True if the taint `t` must have data and has none.
-    pub(super) fn lacks_data(&self) -> Test {
-        let keys = Test::any(self.data.iter().map(|key| self.allow_key(key)));
-        Test::all([self.binds.clone(), keys, Test::call("!t.data")])
+    /// Returns the test whether the policy binds and requires data that the taint `t` does not have.
+    pub(super) fn lacks_data(&self) -> Expr {
+        let keys = Expr::any(self.data.iter().map(|key| self.allow_key(key)));
+        Expr::all([self.binds.clone(), keys, Expr::call("!t.data")])
     }
 
-    /// True if the key of the taint `t` matches the glob.
-    fn allow_key(&self, key: &str) -> Test {
-        driver_glob(key, "t.key", Some(self.driver.name), Driver::REGEX)
+    /// Returns the test whether the key of the taint `t` matches the glob of an allow entry.
+    fn allow_key(&self, key: &str) -> Expr {
+        driver_glob(key, "t.key", Some(self.driver.name), DriverExpr::REGEX)
     }
 }
 
-/// True if the entry includes the value and the effect of the taint `t`.
-fn includes(entry: &TaintEntry) -> Test {
+/// Returns the test whether the entry includes the value and the effect of the taint `t`.
+fn includes_terms(entry: &TaintEntry) -> Expr {
     let values = match &entry.terms.values {
-        None => Test::Always,
-        Some(values) => Test::is_in("t.value", &values.iter().map(|value| &**value).collect::<Vec<_>>()),
+        None => Expr::Always,
+        Some(values) => Expr::is_in("t.value", &values.iter().map(|value| &**value).collect::<Vec<_>>()),
     };
     let effects = if entry.terms.effects.contains(Effects::ALL) {
-        Test::Always
+        Expr::Always
     } else {
-        Test::is_in("t.effect", &entry.terms.effects.names().collect::<Vec<_>>())
+        Expr::is_in("t.effect", &entry.terms.effects.names().collect::<Vec<_>>())
     };
     values.and(effects)
 }
 
-/// Returns the allow entries that have not expired. Those that expire later are listed as omissions.
+/// Returns the allow entries that have not expired. Those that will expire are exported as if they did not, and listed
+/// as omissions.
 pub(super) fn live_allowed<T: Clone>(
     draft: &mut PolicyDraft<'_>,
-    source: &Source<'_>,
+    source: &ExportedPolicy<'_>,
     entries: &[T],
     terms: impl Fn(&T) -> &EntryTerms,
 ) -> Vec<T> {
@@ -202,10 +207,10 @@ pub(super) fn live_allowed<T: Clone>(
     live
 }
 
-/// Returns the deny entries that never expire. Those that expire are listed as omissions.
+/// Returns the deny entries that never expire. Those that will expire are left out, and listed as omissions.
 pub(super) fn live_denied<T: Clone>(
     draft: &mut PolicyDraft<'_>,
-    source: &Source<'_>,
+    source: &ExportedPolicy<'_>,
     entries: &[T],
     terms: impl Fn(&T) -> &EntryTerms,
 ) -> Vec<T> {
@@ -220,8 +225,8 @@ pub(super) fn live_denied<T: Clone>(
     entries.iter().filter(|entry| terms(entry).expires.is_none()).cloned().collect()
 }
 
-/// The message for a value that no allow entry contains. `policies` are the policies with an allow list.
-pub(super) fn not_allowed(what: &str, policies: &[&str]) -> String {
+/// Returns the message about something that no allow entry includes. `policies` are the policies with an allow list.
+pub(super) fn not_allowed_by(what: &str, policies: &[&str]) -> String {
     /// Maximum number of policies that a message names.
     const MAX_NAMED_POLICIES: usize = 5;
     let named: Vec<&str> = policies.iter().take(MAX_NAMED_POLICIES).copied().collect();
@@ -231,8 +236,8 @@ pub(super) fn not_allowed(what: &str, policies: &[&str]) -> String {
     one_line(&format!("{what} by the `allow` entries of {several} {}{more}", named.join(", ")))
 }
 
-/// The fields of a taint that expressions compare, as a map; `taint` is an expression for the taint. The server writes
-/// all times in UTC and without fractions, so that they compare as texts.
+/// Returns a CEL map of the fields of a taint that expressions compare; `taint` is an expression for the taint. Times
+/// compare as texts, because the server writes all of them in UTC and without fractions.
 pub(super) fn taint_map(taint: &str) -> String {
     let optional = |field: &str| format!("dyn(has({taint}.{field}) ? {taint}.{field} : '')");
     let effect = format!("{taint}.effect");
@@ -244,23 +249,18 @@ pub(super) fn taint_map(taint: &str) -> String {
     )
 }
 
-/// True if the taint `new` is not stronger than the taint `old`, both of the form of [`taint_map`].
-pub(super) fn covers(old: &str, new: &str) -> Test {
+/// Returns the test whether the taint `new` is not stronger than the taint `old`; both are maps of [`taint_map`].
+pub(super) fn is_not_stronger(old: &str, new: &str) -> Expr {
     let weaker =
-        Test::relation(format!("{new}.rank >= 0")).and(Test::relation(format!("{new}.rank < {old}.rank")));
-    let same = Test::relation(format!("{old}.effect == {new}.effect"));
-    let earlier = Test::relation(format!("{old}.time != ''"))
-        .and(Test::equals(&format!("{new}.time"), "").or(Test::relation(format!("{new}.time < {old}.time"))));
+        Expr::relation(format!("{new}.rank >= 0")).and(Expr::relation(format!("{new}.rank < {old}.rank")));
+    let same = Expr::relation(format!("{old}.effect == {new}.effect"));
+    let earlier = Expr::relation(format!("{old}.time != ''"))
+        .and(Expr::equals(&format!("{new}.time"), "").or(Expr::relation(format!("{new}.time < {old}.time"))));
     weaker.or(same.and(earlier.not()))
 }
 
-/// True if two taints of the form of [`taint_map`] have the same key and value.
-pub(super) fn is_same(old: &str, new: &str) -> Test {
-    Test::relation(format!("{old}.key == {new}.key"))
-        .and(Test::relation(format!("{old}.value == {new}.value")))
-}
-
-/// The items of a list that a policy names.
-pub(super) fn texts(list: Value<'_>) -> impl Iterator<Item = &str> {
-    list.items().map(Value::str)
+/// Returns the test whether two taints, which are maps of [`taint_map`], have the same key and value.
+pub(super) fn is_same_taint(old: &str, new: &str) -> Expr {
+    Expr::relation(format!("{old}.key == {new}.key"))
+        .and(Expr::relation(format!("{old}.value == {new}.value")))
 }

@@ -7,7 +7,7 @@
 use std::fmt::Write as _;
 
 /// Returns a CEL string literal.
-pub(super) fn literal(text: &str) -> String {
+pub(super) fn string_literal(text: &str) -> String {
     let mut out = String::from("'");
     for letter in text.chars() {
         match letter {
@@ -25,12 +25,12 @@ pub(super) fn literal(text: &str) -> String {
 }
 
 /// Returns a CEL list of string literals.
-pub(super) fn list<'t>(texts: impl IntoIterator<Item = &'t str>) -> String {
-    let texts: Vec<String> = texts.into_iter().map(literal).collect();
+pub(super) fn string_list<'t>(texts: impl IntoIterator<Item = &'t str>) -> String {
+    let texts: Vec<String> = texts.into_iter().map(string_literal).collect();
     format!("[{}]", texts.join(", "))
 }
 
-/// Precedence of the outermost operator of a test.
+/// How tightly the outermost operator of an expression binds; parentheses are needed around a weaker one.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Precedence {
     Or,
@@ -39,150 +39,151 @@ enum Precedence {
     Call,
 }
 
-/// A boolean expression. Constants disappear when tests are joined, so that a policy without conditions costs nothing.
+/// A boolean CEL expression. Constants disappear when expressions are joined, so that a policy without conditions costs
+/// nothing.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) enum Test {
+pub(super) enum Expr {
     Always,
     Never,
-    When(Text),
+    When(ExprText),
 }
 
-/// The text of a test, and its outermost operator.
+/// The text of a boolean expression, and its outermost operator.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Text {
+pub(super) struct ExprText {
     text: String,
     binding: Precedence,
 }
 
-impl Text {
-    /// The text, in parentheses if it binds less tightly than `binding`.
+impl ExprText {
+    /// Returns the text, in parentheses if its operator binds less tightly than `binding`.
     fn within(&self, binding: Precedence) -> String {
         if self.binding < binding { format!("({})", self.text) } else { self.text.clone() }
     }
 }
 
-impl Test {
-    fn when(text: String, binding: Precedence) -> Test {
-        Test::When(Text { text, binding })
+impl Expr {
+    fn when(text: String, binding: Precedence) -> Expr {
+        Expr::When(ExprText { text, binding })
     }
 
-    /// A variable, a call, or another expression that needs no parentheses.
-    pub(super) fn call(text: impl Into<String>) -> Test {
-        Test::when(text.into(), Precedence::Call)
+    /// Wraps a variable, a call, or another expression that needs no parentheses.
+    pub(super) fn call(text: impl Into<String>) -> Expr {
+        Expr::when(text.into(), Precedence::Call)
     }
 
-    /// A comparison, such as `a == b`.
-    pub(super) fn relation(text: impl Into<String>) -> Test {
-        Test::when(text.into(), Precedence::Relation)
+    /// Wraps a comparison, such as `a == b`.
+    pub(super) fn relation(text: impl Into<String>) -> Expr {
+        Expr::when(text.into(), Precedence::Relation)
     }
 
-    /// True if the subject is the text.
-    pub(super) fn equals(subject: &str, text: &str) -> Test {
-        Test::relation(format!("{subject} == {}", literal(text)))
+    /// Compares an expression with a string literal.
+    pub(super) fn equals(subject: &str, text: &str) -> Expr {
+        Expr::relation(format!("{subject} == {}", string_literal(text)))
     }
 
-    /// True if the subject is one of the texts.
-    pub(super) fn is_in(subject: &str, texts: &[&str]) -> Test {
+    /// Tests whether an expression equals one of several string literals.
+    pub(super) fn is_in(subject: &str, texts: &[&str]) -> Expr {
         match texts {
-            [] => Test::Never,
-            [only] => Test::equals(subject, only),
-            several => Test::relation(format!("{subject} in {}", list(several.iter().copied()))),
+            [] => Expr::Never,
+            [only] => Expr::equals(subject, only),
+            several => Expr::relation(format!("{subject} in {}", string_list(several.iter().copied()))),
         }
     }
 
-    pub(super) fn and(self, other: Test) -> Test {
-        Test::all([self, other])
+    pub(super) fn and(self, other: Expr) -> Expr {
+        Expr::all([self, other])
     }
 
-    pub(super) fn or(self, other: Test) -> Test {
-        Test::any([self, other])
+    pub(super) fn or(self, other: Expr) -> Expr {
+        Expr::any([self, other])
     }
 
-    pub(super) fn not(self) -> Test {
+    pub(super) fn not(self) -> Expr {
         match self {
-            Test::Always => Test::Never,
-            Test::Never => Test::Always,
-            Test::When(text) => Test::call(format!("!{}", text.within(Precedence::Call))),
+            Expr::Always => Expr::Never,
+            Expr::Never => Expr::Always,
+            Expr::When(text) => Expr::call(format!("!{}", text.within(Precedence::Call))),
         }
     }
 
-    /// True if one of the tests is.
-    pub(super) fn any(tests: impl IntoIterator<Item = Test>) -> Test {
-        join(tests, Test::Never, &Test::Always, " || ", Precedence::Or)
+    /// Joins expressions with `||`: true if one of them is.
+    pub(super) fn any(tests: impl IntoIterator<Item = Expr>) -> Expr {
+        join(tests, Expr::Never, &Expr::Always, " || ", Precedence::Or)
     }
 
-    /// True if all of the tests are.
-    pub(super) fn all(tests: impl IntoIterator<Item = Test>) -> Test {
-        join(tests, Test::Always, &Test::Never, " && ", Precedence::And)
+    /// Joins expressions with `&&`: true if all of them are.
+    pub(super) fn all(tests: impl IntoIterator<Item = Expr>) -> Expr {
+        join(tests, Expr::Always, &Expr::Never, " && ", Precedence::And)
     }
 
-    /// The CEL expression of the test.
+    /// Returns the CEL expression as a text.
     pub(super) fn text(&self) -> &str {
         match self {
-            Test::Always => "true",
-            Test::Never => "false",
-            Test::When(text) => &text.text,
+            Expr::Always => "true",
+            Expr::Never => "false",
+            Expr::When(text) => &text.text,
         }
     }
 }
 
-/// Joins tests with an operator: `neutral` tests are dropped, and an `absorbing` test decides the result.
+/// Joins expressions with an operator: `neutral` ones are dropped, and an `absorbing` one decides the result.
 fn join(
-    tests: impl IntoIterator<Item = Test>,
-    neutral: Test,
-    absorbing: &Test,
+    tests: impl IntoIterator<Item = Expr>,
+    neutral: Expr,
+    absorbing: &Expr,
     operator: &str,
     binding: Precedence,
-) -> Test {
-    let mut parts: Vec<Text> = Vec::new();
+) -> Expr {
+    let mut parts: Vec<ExprText> = Vec::new();
     for test in tests {
         match test {
             test if test == *absorbing => return test,
-            Test::When(text) if !parts.contains(&text) => parts.push(text),
+            Expr::When(text) if !parts.contains(&text) => parts.push(text),
             _ => {}
         }
     }
     match parts.len() {
         0 => neutral,
-        1 => parts.pop().map_or(neutral, Test::When),
+        1 => parts.pop().map_or(neutral, Expr::When),
         _ => {
             let texts: Vec<String> = parts.iter().map(|part| part.within(binding)).collect();
-            Test::when(texts.join(operator), binding)
+            Expr::when(texts.join(operator), binding)
         }
     }
 }
 
-/// True if the subject matches the glob.
-pub(super) fn matches_glob(pattern: &str, subject: &str) -> Test {
+/// Returns the test whether the expression `subject` matches the glob.
+pub(super) fn matches_glob(pattern: &str, subject: &str) -> Expr {
     if pattern.contains('?') {
-        return regex(&[&glob_regex(pattern)], subject);
+        return matches_regex(pattern, subject);
     }
     match pattern.split('*').collect::<Vec<_>>().as_slice() {
-        [whole] => Test::equals(subject, whole),
-        parts if parts.iter().all(|part| part.is_empty()) => Test::Always,
+        [whole] => Expr::equals(subject, whole),
+        parts if parts.iter().all(|part| part.is_empty()) => Expr::Always,
         [start, rest @ ..] if rest.iter().all(|part| part.is_empty()) => {
-            Test::call(format!("{subject}.startsWith({})", literal(start)))
+            Expr::call(format!("{subject}.startsWith({})", string_literal(start)))
         }
         [rest @ .., end] if rest.iter().all(|part| part.is_empty()) => {
-            Test::call(format!("{subject}.endsWith({})", literal(end)))
+            Expr::call(format!("{subject}.endsWith({})", string_literal(end)))
         }
-        _ => regex(&[&glob_regex(pattern)], subject),
+        _ => matches_regex(pattern, subject),
     }
 }
 
-/// True if the subject matches one of the globs.
-pub(super) fn matches_any_glob<'t>(patterns: impl IntoIterator<Item = &'t str>, subject: &str) -> Test {
+/// Returns the test whether the expression `subject` matches one of the globs.
+pub(super) fn matches_any_glob<'t>(patterns: impl IntoIterator<Item = &'t str>, subject: &str) -> Expr {
     let (exact, open): (Vec<&str>, Vec<&str>) =
         patterns.into_iter().partition(|pattern| !pattern.contains(['*', '?']));
-    Test::is_in(subject, &exact).or(Test::any(open.into_iter().map(|pattern| matches_glob(pattern, subject))))
+    Expr::is_in(subject, &exact).or(Expr::any(open.into_iter().map(|pattern| matches_glob(pattern, subject))))
 }
 
 /// Placeholder for the driver in a key glob.
 const DRIVER: &str = super::super::entries::DRIVER_PLACEHOLDER;
 
-/// Tests whether the subject matches a glob with `${driver}`. `driver` is an expression for the driver name;
-/// `driver_regex` is an expression for a regular expression that matches it.
-pub(super) fn driver_glob(pattern: &str, subject: &str, driver: Option<&str>, driver_regex: &str) -> Test {
+/// Returns the test whether the expression `subject` matches a glob with `${driver}`. `driver` is an expression for the
+/// driver name, `driver_regex` one for a regular expression that matches the name.
+pub(super) fn driver_glob(pattern: &str, subject: &str, driver: Option<&str>, driver_regex: &str) -> Expr {
     if !pattern.contains(DRIVER) {
         return matches_glob(pattern, subject);
     }
@@ -190,24 +191,23 @@ pub(super) fn driver_glob(pattern: &str, subject: &str, driver: Option<&str>, dr
         let is_plain = |text: &str| !text.contains(['*', '?']) && !text.contains(DRIVER);
         match rest.strip_suffix('*') {
             Some(start) if is_plain(start) => {
-                return Test::call(format!("{subject}.startsWith({driver} + {})", literal(start)));
+                return Expr::call(format!("{subject}.startsWith({driver} + {})", string_literal(start)));
             }
             None if is_plain(rest) => {
-                return Test::relation(format!("{subject} == {driver} + {}", literal(rest)));
+                return Expr::relation(format!("{subject} == {driver} + {}", string_literal(rest)));
             }
             _ => {}
         }
     }
     let parts: Vec<String> = pattern.split(DRIVER).map(glob_regex).collect();
-    let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
     let joined = parts.join("\u{0}");
-    let texts: Vec<String> = format!("(?s)^{joined}$").split('\u{0}').map(literal).collect();
-    Test::call(format!("{subject}.matches({})", texts.join(&format!(" + {driver_regex} + "))))
+    let texts: Vec<String> = format!("(?s)^{joined}$").split('\u{0}').map(string_literal).collect();
+    Expr::call(format!("{subject}.matches({})", texts.join(&format!(" + {driver_regex} + "))))
 }
 
-/// True if the whole subject matches the regular expressions, one after the other.
-fn regex(parts: &[&str], subject: &str) -> Test {
-    Test::call(format!("{subject}.matches({})", literal(&format!("(?s)^{}$", parts.concat()))))
+/// Returns the test whether the expression `subject` matches the glob, with a regular expression.
+fn matches_regex(pattern: &str, subject: &str) -> Expr {
+    Expr::call(format!("{subject}.matches({})", string_literal(&format!("(?s)^{}$", glob_regex(pattern)))))
 }
 
 /// Returns a glob as a regular expression that matches a part of a text.
@@ -229,24 +229,24 @@ fn glob_regex(pattern: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Test, driver_glob, literal, matches_any_glob, matches_glob};
+    use super::{Expr, driver_glob, matches_any_glob, matches_glob, string_literal};
 
     #[test]
     fn literals_are_never_code() {
-        assert_eq!(literal("a'b\\c\n\u{1}"), "'a\\'b\\\\c\\n\\u0001'");
+        assert_eq!(string_literal("a'b\\c\n\u{1}"), "'a\\'b\\\\c\\n\\u0001'");
     }
 
     #[test]
     fn tests_are_joined_without_constants_and_with_parentheses() {
-        let named = |name: &str| Test::call(name);
+        let named = |name: &str| Expr::call(name);
         let either = named("a").or(named("b"));
         assert_eq!(either.clone().and(named("c")).text(), "(a || b) && c");
-        assert_eq!(either.clone().and(Test::Always).text(), "a || b");
-        assert_eq!(either.clone().and(Test::Never).text(), "false");
+        assert_eq!(either.clone().and(Expr::Always).text(), "a || b");
+        assert_eq!(either.clone().and(Expr::Never).text(), "false");
         assert_eq!(either.clone().or(named("a")).text(), "a || b || a", "only whole parts are compared");
         assert_eq!(either.not().text(), "!(a || b)");
-        assert_eq!(Test::equals("x", "y").not().text(), "!(x == 'y')");
-        assert_eq!(Test::Always.not().text(), "false");
+        assert_eq!(Expr::equals("x", "y").not().text(), "!(x == 'y')");
+        assert_eq!(Expr::Always.not().text(), "false");
     }
 
     #[test]
@@ -264,7 +264,7 @@ mod tests {
             assert_eq!(matches_glob(pattern, "x").text(), expected, "{pattern}");
         }
         assert_eq!(matches_any_glob(["a", "b", "c-*"], "x").text(), "x in ['a', 'b'] || x.startsWith('c-')");
-        assert_eq!(matches_any_glob([], "x"), Test::Never);
+        assert_eq!(matches_any_glob([], "x"), Expr::Never);
     }
 
     #[test]

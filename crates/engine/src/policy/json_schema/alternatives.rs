@@ -10,7 +10,7 @@
 
 use serde_json::{Map, Value as Json};
 
-use super::object;
+use super::object_of;
 
 /// Keywords whose value is a map from names to schemas.
 const SCHEMA_MAP_KEYWORDS: [&str; 6] =
@@ -18,39 +18,40 @@ const SCHEMA_MAP_KEYWORDS: [&str; 6] =
 /// Keywords whose values are not schemas, or schemas for which no errors are collected.
 const LEFT_ALONE: [&str; 6] = ["const", "enum", "default", "examples", "not", "if"];
 
-/// References to where alternatives are moved: `$defs`, under this name, a number and the keyword.
+/// Beginning of the references to moved alternatives, which a number and the keyword follow.
 const REFERENCE: &str = "#/$defs/tollgate-alternatives-";
 
-/// Returns the schema with its alternatives moved to `$defs`, if that is possible.
+/// Returns the schema with each `anyOf` and `oneOf` moved to `$defs` and replaced by a double `not`, so that errors of
+/// branches are not collected; `None` if the schema is not an object.
 pub(super) fn with_moved_alternatives(schema: &Json) -> Option<Json> {
     let mut schema = schema.clone();
     let mut definitions = Map::new();
-    move_from(&mut schema, &mut definitions);
+    move_alternatives(&mut schema, &mut definitions);
     let known = schema.as_object_mut()?.entry("$defs").or_insert_with(|| Json::Object(Map::new()));
     known.as_object_mut()?.extend(definitions);
     Some(schema)
 }
 
-fn move_from(schema: &mut Json, definitions: &mut Map<String, Json>) {
+fn move_alternatives(schema: &mut Json, definitions: &mut Map<String, Json>) {
     match schema {
-        Json::Array(list) => list.iter_mut().for_each(|schema| move_from(schema, definitions)),
+        Json::Array(list) => list.iter_mut().for_each(|schema| move_alternatives(schema, definitions)),
         Json::Object(schema) => {
             for (keyword, value) in schema.iter_mut() {
                 match value {
                     Json::Object(map) if SCHEMA_MAP_KEYWORDS.contains(&keyword.as_str()) => {
-                        map.values_mut().for_each(|schema| move_from(schema, definitions));
+                        map.values_mut().for_each(|schema| move_alternatives(schema, definitions));
                     }
                     _ if LEFT_ALONE.contains(&keyword.as_str()) => {}
-                    value => move_from(value, definitions),
+                    value => move_alternatives(value, definitions),
                 }
             }
             for keyword in ["anyOf", "oneOf"] {
                 let Some(branches) = schema.remove(keyword) else { continue };
                 let reference = format!("{REFERENCE}{}-{keyword}", definitions.len());
                 let name = reference.trim_start_matches("#/$defs/").to_owned();
-                definitions.insert(name, object(keyword, branches));
+                definitions.insert(name, object_of(keyword, branches));
                 if let Json::Array(all) = schema.entry("allOf").or_insert_with(|| Json::Array(Vec::new())) {
-                    all.push(object("not", object("not", object("$ref", reference.into()))));
+                    all.push(object_of("not", object_of("not", object_of("$ref", reference.into()))));
                 }
             }
         }
@@ -58,7 +59,8 @@ fn move_from(schema: &mut Json, definitions: &mut Map<String, Json>) {
     }
 }
 
-/// Message for a value that violates a moved keyword, based on the schema inside `not`.
+/// Returns the message for a value that violates a moved `anyOf` or `oneOf`; `schema` is the schema inside `not`.
+/// `None` if it is another `not`.
 pub(super) fn violation_message(schema: &Json) -> Option<&'static str> {
     let reference = schema.get("not")?.get("$ref")?.as_str()?;
     match reference.strip_prefix(REFERENCE)?.rsplit('-').next()? {

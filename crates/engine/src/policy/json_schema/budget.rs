@@ -28,15 +28,15 @@ const PARTS_PER_ERROR: usize = 4;
 /// Bytes of a schema that count as one more error: an error can contain a part of it.
 const BYTES_PER_ERROR: usize = 256;
 
-/// The step budget of the JSON Schemas of all policies for one object.
+/// The steps that the JSON Schemas of all policies may take for one object.
 #[derive(Clone, Debug, Default)]
-pub(in crate::policy) struct Budget {
+pub(in crate::policy) struct SchemaBudget {
     granted: Cell<u64>,
     taken: Cell<u64>,
 }
 
-impl Budget {
-    /// Grants steps for one more value.
+impl SchemaBudget {
+    /// Adds the steps that checking one more value may take.
     pub(super) fn grant(&self, value: Value<'_>) {
         let steps = (value.size() as u64).saturating_mul(STEPS_PER_NODE);
         self.granted.set(self.granted.get().max(BASE_STEPS).saturating_add(steps).min(MAX_STEPS));
@@ -57,7 +57,7 @@ impl Budget {
         self.take(STEPS_PER_VALUE + value.size() as u64 / PARTS_PER_STEP)
     }
 
-    /// Takes steps that were already used; the budget stops at zero.
+    /// Takes steps for work that is already done, as far as there are any left.
     pub(in crate::policy) fn charge(&self, steps: u64) {
         self.taken.set(self.taken.get().saturating_add(steps).min(self.granted.get()));
     }
@@ -69,17 +69,17 @@ impl Budget {
     }
 }
 
-/// Counts the steps of one evaluation.
+/// Counts the steps of one evaluation, and stops it if the budget is exhausted or too many errors were collected.
 #[derive(Debug)]
 pub(super) struct Meter<'b> {
-    budget: &'b Budget,
+    budget: &'b SchemaBudget,
     is_closed: Cell<bool>,
     errors: Cell<usize>,
     error_weight: usize,
 }
 
 impl<'b> Meter<'b> {
-    pub(super) fn new(budget: &'b Budget) -> Meter<'b> {
+    pub(super) fn new(budget: &'b SchemaBudget) -> Meter<'b> {
         Meter { budget, is_closed: Cell::new(false), errors: Cell::new(0), error_weight: 1 }
     }
 
@@ -105,7 +105,7 @@ impl<'b> Meter<'b> {
         is_open
     }
 
-    /// True if the steps, or the number of collectible errors, are used up.
+    /// True if the evaluation was stopped: its steps or its errors are used up, so that its result must not be used.
     pub(super) fn is_closed(&self) -> bool {
         self.is_closed.get()
     }

@@ -24,7 +24,7 @@ const MAX_NAMES: usize = 16;
 /// Values longer than this are not shown in messages.
 const MAX_SHOWN: usize = 1024;
 
-/// A violation and its path.
+/// One violation of a JSON Schema, or one confusable key. Its path is passed separately.
 #[derive(Debug)]
 pub(in crate::policy) struct SchemaViolation {
     /// The value as JSON; `None` if the violation is about a whole value that cannot be shown.
@@ -35,42 +35,38 @@ pub(in crate::policy) struct SchemaViolation {
     pub(in crate::policy) on_key: bool,
 }
 
-/// Collects the violations of a JSON Schema.
-pub(super) struct ViolationSink<'v> {
+/// Passes the violations of one value on to a callback, without repeats and up to a limit.
+pub(super) struct FaultSink<'v> {
     visit: &'v mut dyn FnMut(&Path<'_>, SchemaViolation),
-    said: usize,
+    /// Number of violations reported so far.
+    pub(super) reported: usize,
     bytes: usize,
     /// Paths and messages reported so far, because the crate repeats errors of several branches.
     known: HashSet<(String, String)>,
 }
 
-impl<'v> ViolationSink<'v> {
-    pub(super) fn new(visit: &'v mut dyn FnMut(&Path<'_>, SchemaViolation)) -> ViolationSink<'v> {
-        ViolationSink { visit, said: 0, bytes: 0, known: HashSet::new() }
+impl<'v> FaultSink<'v> {
+    pub(super) fn new(visit: &'v mut dyn FnMut(&Path<'_>, SchemaViolation)) -> FaultSink<'v> {
+        FaultSink { visit, reported: 0, bytes: 0, known: HashSet::new() }
     }
 
-    /// True if enough violations were reported for this value.
+    /// True if the limit of reported violations, or of bytes shown in them, is reached.
     pub(super) fn is_full(&self) -> bool {
-        self.said >= MAX_FAULTS || self.bytes >= MAX_BYTES
-    }
-
-    /// Number of reported violations.
-    pub(super) fn count(&self) -> usize {
-        self.said
+        self.reported >= MAX_FAULTS || self.bytes >= MAX_BYTES
     }
 
     pub(super) fn report(&mut self, at: &Path<'_>, value: String, text: String, on_key: bool) {
         if self.is_full() {
             return;
         }
-        self.said += 1;
+        self.reported += 1;
         self.bytes += value.len();
         (self.visit)(at, SchemaViolation { value: Some(value), text, on_key });
     }
 
     /// Reports a violation of the whole value without showing it, even if the limit is reached.
     pub(super) fn report_whole(&mut self, at: &Path<'_>, text: &str) {
-        self.said += 1;
+        self.reported += 1;
         (self.visit)(at, SchemaViolation { value: None, text: text.to_owned(), on_key: false });
     }
 
@@ -78,8 +74,8 @@ impl<'v> ViolationSink<'v> {
     pub(super) fn report_error(&mut self, root: Value<'_>, at: &Path<'_>, error: &ValidationError<'_>) {
         let path = error.instance_path();
         let segments: Vec<LocationSegment<'_>> = path.into_iter().collect();
-        walk(root, at, &segments, &mut |value, at| {
-            let text = describe(value, error);
+        visit_at_path(root, at, &segments, &mut |value, at| {
+            let text = error_message(value, error);
             if self.known.insert((path.as_str().to_owned(), text.clone())) {
                 self.report(at, value.to_json(), text, false);
             }
@@ -87,8 +83,8 @@ impl<'v> ViolationSink<'v> {
     }
 }
 
-/// Follows a path into a value.
-fn walk(
+/// Follows a path into a value, and calls `visit` with the value there and its path for messages.
+fn visit_at_path(
     value: Value<'_>,
     at: &Path<'_>,
     path: &[LocationSegment<'_>],
@@ -98,18 +94,19 @@ fn walk(
     match (value.kind(), first) {
         (ValueKind::Array, LocationSegment::Index(index)) => {
             if let Some(item) = value.items().nth(*index) {
-                walk(item, &at.index(*index), rest, visit);
+                visit_at_path(item, &at.index(*index), rest, visit);
             }
         }
         // A key that consists of digits looks like an index.
         (_, first) => {
             let name = first.to_string();
-            walk(value.get(&name), &at.field(&name), rest, visit);
+            visit_at_path(value.get(&name), &at.field(&name), rest, visit);
         }
     }
 }
 
-/// True if the evaluation had not been stopped when this error, or the first error that causes it, was found.
+/// True if an error of the `jsonschema` crate is reliable: it, or the first error that causes it, was found before the
+/// evaluation was stopped.
 pub(super) fn is_trusted(error: &ValidationError<'_>) -> bool {
     match error.kind() {
         _ if !error.instance().is_null() => true,
@@ -121,8 +118,8 @@ pub(super) fn is_trusted(error: &ValidationError<'_>) -> bool {
     }
 }
 
-/// Returns the message for an error about a value.
-fn describe(value: Value<'_>, error: &ValidationError<'_>) -> String {
+/// Returns the message for an error of the `jsonschema` crate about a value.
+fn error_message(value: Value<'_>, error: &ValidationError<'_>) -> String {
     let (what, names) = match error.kind() {
         Kind::AdditionalProperties { unexpected } => ("Additional properties", quoted(unexpected.iter())),
         Kind::UnevaluatedProperties { unexpected } => ("Unevaluated properties", quoted(unexpected.iter())),
@@ -131,15 +128,15 @@ fn describe(value: Value<'_>, error: &ValidationError<'_>) -> String {
             ("Additional properties", quoted(value.members().map(|(key, _)| key.text())))
         }
         Kind::AdditionalItems { limit } => {
-            ("Additional items", quoted(value.items().skip(*limit).map(shown)))
+            ("Additional items", quoted(value.items().skip(*limit).map(value_or_placeholder)))
         }
         Kind::UnevaluatedItems { unexpected } => {
             let unexpected = unexpected.iter().filter_map(|index| index.parse().ok());
             let items = unexpected.filter_map(|index: u32| value.items().find(|item| item.index() == index));
-            ("Unevaluated items", quoted(items.map(shown)))
+            ("Unevaluated items", quoted(items.map(value_or_placeholder)))
         }
-        Kind::PropertyNames { error } => return describe_value(&error.instance().to_string(), error),
-        _ => return describe_value(&shown(value), error),
+        Kind::PropertyNames { error } => return value_error_message(&error.instance().to_string(), error),
+        _ => return value_error_message(&value_or_placeholder(value), error),
     };
     let listed = names.get(..MAX_NAMES.min(names.len())).unwrap_or_default().join(", ");
     let end = match names.len() {
@@ -150,8 +147,8 @@ fn describe(value: Value<'_>, error: &ValidationError<'_>) -> String {
     format!("{what} are not allowed ({listed} {end})")
 }
 
-/// Returns the message for an error about a value that is displayed as `shown`.
-fn describe_value(shown: &str, error: &ValidationError<'_>) -> String {
+/// Returns the message for an error about a value that the message shows as `shown`.
+fn value_error_message(shown: &str, error: &ValidationError<'_>) -> String {
     let moved = match error.kind() {
         Kind::Not { schema } => alternatives::violation_message(schema),
         _ => None,
@@ -159,13 +156,14 @@ fn describe_value(shown: &str, error: &ValidationError<'_>) -> String {
     moved.map_or_else(|| error.masked_with(shown).to_string(), |requirement| format!("{shown} {requirement}"))
 }
 
-/// The names or values in quotes, up to one more than are listed.
+/// Returns names or values in quotes: at most one more than a message lists, so that the message can say that there are
+/// more.
 fn quoted(names: impl Iterator<Item = impl AsRef<str>>) -> Vec<String> {
     names.take(MAX_NAMES + 1).map(|name| format!("'{}'", shortened_name(name.as_ref()))).collect()
 }
 
-/// The value for a message; long values are not included.
-fn shown(value: Value<'_>) -> String {
+/// Returns a value as JSON for a message, or the word `value` if it is long.
+fn value_or_placeholder(value: Value<'_>) -> String {
     let bytes: usize = value.descendants().take(MAX_SHOWN).map(|part| part.text().len() + 1).sum();
     if bytes <= MAX_SHOWN && value.size() < MAX_SHOWN { value.to_json() } else { "value".to_owned() }
 }

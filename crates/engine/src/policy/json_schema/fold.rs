@@ -3,13 +3,13 @@
 //! Go takes the least rune of an orbit of Unicode's simple folding. Any other representative tells the same names
 //! apart; here it is the lower case of the upper case, as far as each is one rune.
 
-/// The case-folded form of a name, which is equal for names that Go does not distinguish.
+/// Returns a form of the name that is equal for names that Go's JSON decoder does not distinguish.
 pub(super) fn case_folded(name: &str) -> String {
     name.chars().map(fold).collect()
 }
 
 /// True if Go's JSON decoder does not distinguish the two names.
-pub(in crate::policy) fn is_same(one: &str, other: &str) -> bool {
+pub(in crate::policy) fn is_same_folded(one: &str, other: &str) -> bool {
     one.chars().map(fold).eq(other.chars().map(fold))
 }
 
@@ -18,18 +18,18 @@ fn fold(letter: char) -> char {
     if letter.is_ascii() || letter == 'ı' {
         return letter.to_ascii_lowercase();
     }
-    let upper = only(letter.to_uppercase()).unwrap_or(letter);
-    only(upper.to_lowercase()).unwrap_or(upper)
+    let upper = single_char(letter.to_uppercase()).unwrap_or(letter);
+    single_char(upper.to_lowercase()).unwrap_or(upper)
 }
 
-fn only(mut letters: impl Iterator<Item = char>) -> Option<char> {
+fn single_char(mut letters: impl Iterator<Item = char>) -> Option<char> {
     let first = letters.next()?;
     letters.next().is_none().then_some(first)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{fold, is_same};
+    use super::{fold, is_same_folded};
 
     #[test]
     fn names_fold_as_in_go() {
@@ -42,11 +42,11 @@ mod tests {
             ("σ", "ς"),
             ("µ", "Μ"),
         ] {
-            assert!(is_same(one, other) && is_same(other, one), "{one} {other}");
+            assert!(is_same_folded(one, other) && is_same_folded(other, one), "{one} {other}");
         }
         for (one, other) in [("kind", "kınd"), ("kind", "kİnd"), ("kind", "kinds"), ("ß", "ss"), ("a", "ａ")]
         {
-            assert!(!is_same(one, other), "{one} {other}");
+            assert!(!is_same_folded(one, other), "{one} {other}");
         }
     }
 

@@ -16,7 +16,7 @@ use serde_json::{Map, Value as Json};
 use super::budget::Meter;
 use super::fold::case_folded;
 use super::instance::{Instance, Tape};
-use super::{compile, object};
+use super::{compile, object_of};
 use tollgate_document::doc::Value;
 
 /// Maximum number of subschemas of a schema.
@@ -30,19 +30,20 @@ const BASE_URI: &str = "json-schema:///";
 /// Keywords with a subschema that applies to the same value, or with a list of them.
 const IN_PLACE_KEYWORDS: [&str; 7] = ["allOf", "anyOf", "oneOf", "not", "if", "then", "else"];
 
-/// The subschemas of a schema; the first one is the whole schema.
+/// The subschemas of a JSON Schema, and which of them apply to the same value or to its members and items. The first
+/// one is the whole schema.
 #[derive(Debug, Default)]
-pub(super) struct Graph {
+pub(super) struct SchemaGraph {
     nodes: Vec<Subschema>,
     /// Maximum nesting of subschemas that apply to the same value.
     pub(super) nesting: u32,
     /// True if all references are resolved against the same URI.
     pub(super) has_one_base: bool,
-    /// Length of the longest `not` schema.
+    /// Length in bytes of the longest schema inside `not`, which errors contain.
     pub(super) longest_not: usize,
 }
 
-/// A subschema in the graph.
+/// One subschema, with the indices of the subschemas that its keywords contain.
 #[derive(Debug, Default)]
 pub(super) struct Subschema {
     /// Subschemas that may apply to the same value, in any branch.
@@ -59,9 +60,10 @@ pub(super) struct Subschema {
     any_items: Vec<u32>,
 }
 
-impl Graph {
-    /// Reads a schema that the crate has accepted.
-    pub(super) fn read(schema: &Json) -> Result<Graph, String> {
+impl SchemaGraph {
+    /// Collects the subschemas of a schema that the crate has accepted; an error if evaluating it could take
+    /// exponential time.
+    pub(super) fn read(schema: &Json) -> Result<SchemaGraph, String> {
         let draft = Draft::default().detect(schema);
         let root = uri::from_str(BASE_URI).map_err(|error| error.to_string())?;
         let id = id_of(schema, draft).unwrap_or_default();
@@ -77,12 +79,12 @@ impl Graph {
             locations: Vec::new(),
             has_dynamic_references: false,
         };
-        reader.number(SchemaLocation { contents: whole.contents(), base, draft })?;
-        let mut graph = Graph::default();
+        reader.number_of(SchemaLocation { contents: whole.contents(), base, draft })?;
+        let mut graph = SchemaGraph::default();
         while let Some(location) = reader.locations.get(graph.nodes.len()).cloned() {
             let not = location.contents.get("not").map_or(0, |not| not.to_string().len());
             graph.longest_not = graph.longest_not.max(not);
-            graph.nodes.push(reader.subschema(&location)?);
+            graph.nodes.push(reader.read_subschema(&location)?);
         }
         let mut bases = reader.locations.iter().map(|location| &location.base);
         let first = bases.next();
@@ -94,7 +96,7 @@ impl Graph {
         Ok(graph)
     }
 
-    /// The subschema with this index.
+    /// Returns the subschema with this index.
     pub(super) fn get(&self, number: u32) -> Option<&Subschema> {
         self.nodes.get(number as usize)
     }
@@ -119,20 +121,20 @@ impl Graph {
     /// Rejects schemas whose evaluation could take exponential time. Returns the nesting depth of subschemas
     /// for one value.
     fn check_size(&self) -> Result<u32, String> {
-        let mut visits = vec![Visit::New; self.nodes.len()];
+        let mut visits = vec![VisitState::New; self.nodes.len()];
         let mut todo: Vec<u32> = (0..).take(self.nodes.len()).collect();
         let mut deepest = 0;
         while let Some(number) = todo.last().copied() {
             let Some(node) = self.get(number) else { break };
             let next = match visits.get(number as usize) {
-                Some(Visit::New) => {
+                Some(VisitState::New) => {
                     todo.extend(&node.in_place);
-                    Visit::Open
+                    VisitState::Open
                 }
-                Some(Visit::Open) => {
-                    let (applied, nesting) = node.size(&visits)?;
+                Some(VisitState::Open) => {
+                    let (applied, nesting) = node.count_applied(&visits)?;
                     deepest = deepest.max(nesting);
-                    Visit::Done { applied, nesting }
+                    VisitState::Done { applied, nesting }
                 }
                 _ => {
                     todo.pop();
@@ -147,20 +149,21 @@ impl Graph {
     }
 }
 
-/// State of a subschema while sizes are computed.
+/// How far the size of a subschema is computed.
 #[derive(Clone, Copy)]
-enum Visit {
+enum VisitState {
     New,
     Open,
     Done { applied: u32, nesting: u32 },
 }
 
 impl Subschema {
-    /// Returns the number of subschemas that apply to a value, including itself, and their nesting depth.
-    fn size(&self, visits: &[Visit]) -> Result<(u32, u32), String> {
+    /// Returns how many subschemas apply to a value because of this one, including itself, and their nesting depth; an
+    /// error if there are too many, or if one applies again by way of itself.
+    fn count_applied(&self, visits: &[VisitState]) -> Result<(u32, u32), String> {
         let (mut all_applied, mut deepest) = (1u32, 0);
         for branch in self.in_place.iter().filter_map(|branch| visits.get(*branch as usize)) {
-            let Visit::Done { applied, nesting } = branch else {
+            let VisitState::Done { applied, nesting } = branch else {
                 let problem =
                     "a subschema refers to itself for the same value, so checking it would never end";
                 return Err(problem.to_owned());
@@ -176,7 +179,7 @@ impl Subschema {
         Ok((all_applied, deepest + 1))
     }
 
-    /// The subschemas that may apply to a member.
+    /// Returns the subschemas that may apply to the member with this key.
     pub(super) fn for_member(&self, key: Value<'_>, meter: &Meter<'_>) -> Vec<u32> {
         let mut found: Vec<u32> = self.unevaluated_members.into_iter().collect();
         let before = found.len();
@@ -192,7 +195,7 @@ impl Subschema {
         found
     }
 
-    /// The subschemas that may apply to the item at an index.
+    /// Returns the subschemas that may apply to the item at an index.
     pub(super) fn for_item(&self, index: usize) -> impl Iterator<Item = u32> {
         let own = self.prefix.get(index).copied().or(self.items);
         own.into_iter().chain(self.any_items.iter().copied())
@@ -207,6 +210,7 @@ struct SchemaLocation<'s> {
     draft: Draft,
 }
 
+/// Finds and numbers the subschemas of a schema.
 struct GraphReader<'r> {
     registry: &'r Registry<'r>,
     /// Indices of the subschemas, by address and base URI.
@@ -224,8 +228,8 @@ fn id_of(schema: &Json, draft: Draft) -> Option<&str> {
 }
 
 impl<'r> GraphReader<'r> {
-    /// The index of a subschema, which is assigned on the first visit.
-    fn number(&mut self, location: SchemaLocation<'r>) -> Result<u32, String> {
+    /// Returns the index of a subschema, which is assigned on the first visit.
+    fn number_of(&mut self, location: SchemaLocation<'r>) -> Result<u32, String> {
         let address = std::ptr::from_ref(location.contents) as usize;
         let key = (address, location.base.as_str().to_owned(), location.draft);
         let next = u32::try_from(self.locations.len()).unwrap_or(u32::MAX);
@@ -239,7 +243,7 @@ impl<'r> GraphReader<'r> {
         Ok(number)
     }
 
-    /// The indices of the subschemas in the value of a keyword: a schema or a list of schemas.
+    /// Returns the indices of the subschemas in the value of a keyword, which is a schema or a list of schemas.
     fn subschemas_in_keyword(
         &mut self,
         location: &SchemaLocation<'r>,
@@ -259,7 +263,7 @@ impl<'r> GraphReader<'r> {
                 }
                 None => location.base.clone(),
             };
-            numbers.push(self.number(SchemaLocation { contents, base, draft })?);
+            numbers.push(self.number_of(SchemaLocation { contents, base, draft })?);
         }
         Ok(numbers)
     }
@@ -268,10 +272,10 @@ impl<'r> GraphReader<'r> {
         let resolved = self.registry.resolver(location.base.clone()).lookup(reference);
         let (contents, resolver, draft) = resolved.map_err(|error| error.to_string())?.into_inner();
         let base = (*resolver.base_uri()).clone();
-        self.number(SchemaLocation { contents, base, draft: draft.detect(contents) })
+        self.number_of(SchemaLocation { contents, base, draft: draft.detect(contents) })
     }
 
-    fn subschema(&mut self, location: &SchemaLocation<'r>) -> Result<Subschema, String> {
+    fn read_subschema(&mut self, location: &SchemaLocation<'r>) -> Result<Subschema, String> {
         let mut node = Subschema::default();
         let (Some(schema), draft) = (location.contents.as_object(), location.draft) else { return Ok(node) };
         for (keyword, is_known) in [
@@ -288,31 +292,32 @@ impl<'r> GraphReader<'r> {
         if draft < Draft::Draft201909 && !node.in_place.is_empty() {
             return Ok(node);
         }
-        let dependents = ["dependentSchemas", "dependencies"].map(|keyword| entries(schema.get(keyword)));
+        let dependents =
+            ["dependentSchemas", "dependencies"].map(|keyword| named_subschemas(schema.get(keyword)));
         let dependents = dependents.into_iter().flatten().map(|(_, value)| Some(value));
         for value in IN_PLACE_KEYWORDS.map(|keyword| schema.get(keyword)).into_iter().chain(dependents) {
             node.in_place.extend(self.subschemas_in_keyword(location, value)?);
         }
-        self.members(location, schema, &mut node)?;
-        self.items(location, schema, &mut node)?;
+        self.read_members(location, schema, &mut node)?;
+        self.read_items(location, schema, &mut node)?;
         Ok(node)
     }
 
-    fn members(
+    fn read_members(
         &mut self,
         location: &SchemaLocation<'r>,
         schema: &'r Map<String, Json>,
         node: &mut Subschema,
     ) -> Result<(), String> {
-        for (name, schema) in entries(schema.get("properties")) {
+        for (name, schema) in named_subschemas(schema.get("properties")) {
             let number = self.subschemas_in_keyword(location, Some(schema))?.pop();
             node.properties.extend(number.map(|number| (name.as_str().into(), number)));
             node.folded.insert(case_folded(name).into(), name.as_str().into());
         }
-        for (pattern, schema) in entries(schema.get("patternProperties")) {
+        for (pattern, schema) in named_subschemas(schema.get("patternProperties")) {
             let number = self.subschemas_in_keyword(location, Some(schema))?.pop();
             if let Some(number) = number {
-                node.patterns.push((compile(&object("pattern", pattern.as_str().into()))?, number));
+                node.patterns.push((compile(&object_of("pattern", pattern.as_str().into()))?, number));
             }
         }
         node.additional = self.subschemas_in_keyword(location, schema.get("additionalProperties"))?.pop();
@@ -323,7 +328,7 @@ impl<'r> GraphReader<'r> {
         Ok(())
     }
 
-    fn items(
+    fn read_items(
         &mut self,
         location: &SchemaLocation<'r>,
         schema: &'r Map<String, Json>,
@@ -343,7 +348,7 @@ impl<'r> GraphReader<'r> {
     }
 }
 
-/// Returns the entries of a keyword whose value maps names to subschemas.
-fn entries(value: Option<&Json>) -> impl Iterator<Item = (&String, &Json)> {
+/// Returns the names and subschemas in the value of a keyword such as `properties`.
+fn named_subschemas(value: Option<&Json>) -> impl Iterator<Item = (&String, &Json)> {
     value.and_then(Json::as_object).into_iter().flatten()
 }

@@ -42,17 +42,17 @@ impl Json for Tape {
     }
 }
 
-/// A number, represented by its literal.
+/// A number of a document, as it is written.
 #[derive(Debug)]
-pub(super) struct Literal<'a>(&'a str);
+pub(super) struct NumberLiteral<'a>(&'a str);
 
-impl Literal<'_> {
+impl NumberLiteral<'_> {
     fn number(&self) -> serde_json::Number {
         serde_json::from_str(self.0).unwrap_or_else(|_| serde_json::Number::from(0))
     }
 }
 
-impl JsonNumber for Literal<'_> {
+impl JsonNumber for NumberLiteral<'_> {
     fn as_u64(&self) -> Option<u64> {
         self.number().as_u64()
     }
@@ -75,7 +75,7 @@ impl JsonNumber for Literal<'_> {
 }
 
 impl<'a> Instance<'a> {
-    /// The value, if it has this kind and enough steps are left to read it.
+    /// Returns the value if it has this JSON type and enough steps are left to read it.
     fn of_kind(&self, kind: ValueKind) -> Option<Value<'a>> {
         match self {
             Instance::Value(value, meter) if value.kind() == kind && meter.take(1) => Some(*value),
@@ -92,7 +92,7 @@ impl<'a> Instance<'a> {
 impl<'a> Node<'a, Tape> for Instance<'a> {
     type Object = Container<'a>;
     type Array = Container<'a>;
-    type Number = Literal<'a>;
+    type Number = NumberLiteral<'a>;
 
     fn as_object(&self) -> Option<Container<'a>> {
         self.container(ValueKind::Object)
@@ -107,13 +107,13 @@ impl<'a> Node<'a, Tape> for Instance<'a> {
             Instance::Name(name) => Some(Cow::Borrowed(name)),
             Instance::Value(value, meter) => {
                 let text = (value.kind() == ValueKind::String).then(|| value.text())?;
-                meter.take(cost_of(text)).then_some(Cow::Borrowed(text))
+                meter.take(read_cost(text)).then_some(Cow::Borrowed(text))
             }
         }
     }
 
-    fn as_number(&self) -> Option<Literal<'a>> {
-        self.of_kind(ValueKind::Number).map(|value| Literal(value.text()))
+    fn as_number(&self) -> Option<NumberLiteral<'a>> {
+        self.of_kind(ValueKind::Number).map(|value| NumberLiteral(value.text()))
     }
 
     fn as_boolean(&self) -> Option<bool> {
@@ -141,7 +141,9 @@ impl<'a> Node<'a, Tape> for Instance<'a> {
     fn equals_value(&self, expected: &serde_json::Value) -> bool {
         match self {
             Instance::Name(name) => expected.as_str() == Some(name),
-            Instance::Value(value, meter) => meter.take(cost_of(value.text())) && equal(*value, expected),
+            Instance::Value(value, meter) => {
+                meter.take(read_cost(value.text())) && equals_expected(*value, expected)
+            }
         }
     }
 
@@ -155,7 +157,7 @@ impl<'a> Node<'a, Tape> for Instance<'a> {
         })
     }
 
-    /// Key under which the result for a list or object is cached.
+    /// Returns the key under which the crate caches its result for a list or object.
     fn identity(&self) -> Option<NodeIdentity> {
         match self {
             Instance::Value(value, _) if matches!(value.kind(), ValueKind::Array | ValueKind::Object) => {
@@ -167,23 +169,23 @@ impl<'a> Node<'a, Tape> for Instance<'a> {
 }
 
 /// Returns the number of steps that reading a string takes, by its length.
-fn cost_of(text: &str) -> u64 {
+fn read_cost(text: &str) -> u64 {
     1 + text.len() as u64 / 64
 }
 
-/// Compares with a value of the schema. Stops at the first difference, so the cost is at most the size of
-/// `expected`.
-fn equal(value: Value<'_>, expected: &serde_json::Value) -> bool {
+/// True if a value equals `expected`, a value in the schema. Stops at the first difference, so that the cost is at most
+/// the size of `expected`.
+fn equals_expected(value: Value<'_>, expected: &serde_json::Value) -> bool {
     match (value.kind(), expected) {
         (ValueKind::Null, serde_json::Value::Null) => true,
         (ValueKind::Bool, serde_json::Value::Bool(expected)) => value.bool() == Some(*expected),
         (ValueKind::Number, serde_json::Value::Number(expected)) => {
-            cmp::equal_numbers(&Literal(value.text()), expected)
+            cmp::equal_numbers(&NumberLiteral(value.text()), expected)
         }
         (ValueKind::String, serde_json::Value::String(expected)) => value.text_is(expected),
         (ValueKind::Array, serde_json::Value::Array(expected)) => {
             let mut items = value.items();
-            expected.iter().all(|expected| items.next().is_some_and(|item| equal(item, expected)))
+            expected.iter().all(|expected| items.next().is_some_and(|item| equals_expected(item, expected)))
                 && items.next().is_none()
         }
         (ValueKind::Object, serde_json::Value::Object(expected)) => {
@@ -191,14 +193,14 @@ fn equal(value: Value<'_>, expected: &serde_json::Value) -> bool {
             value.members().all(|(key, member)| {
                 let known = expected.get(key.text()).filter(|_| left > 0);
                 left = left.saturating_sub(1);
-                known.is_some_and(|expected| equal(member, expected))
+                known.is_some_and(|expected| equals_expected(member, expected))
             }) && left == 0
         }
         _ => false,
     }
 }
 
-/// An object or an array.
+/// An object or array of a document, and the meter for reading it.
 #[derive(Debug)]
 pub(super) struct Container<'a> {
     value: Value<'a>,
@@ -208,7 +210,7 @@ pub(super) struct Container<'a> {
 impl<'a> Object<'a, Tape> for Container<'a> {
     type Node = Instance<'a>;
     type MemberName = &'a str;
-    type MembersIter = Named<'a>;
+    type MembersIter = NamedMembers<'a>;
 
     fn len(&self) -> usize {
         self.value.len()
@@ -219,24 +221,24 @@ impl<'a> Object<'a, Tape> for Container<'a> {
         found.exists().then_some(Instance::Value(found, self.meter))
     }
 
-    fn members(&self) -> Named<'a> {
-        Named { members: self.value.members(), meter: self.meter }
+    fn members(&self) -> NamedMembers<'a> {
+        NamedMembers { members: self.value.members(), meter: self.meter }
     }
 }
 
 /// Iterates over the members of an object, with the texts of their keys.
-pub(super) struct Named<'a> {
+pub(super) struct NamedMembers<'a> {
     members: Members<'a>,
     meter: &'a Meter<'a>,
 }
 
-impl<'a> Iterator for Named<'a> {
+impl<'a> Iterator for NamedMembers<'a> {
     type Item = (&'a str, Instance<'a>);
 
     fn next(&mut self) -> Option<Self::Item> {
         let (key, member) = self.members.next()?;
         let name = key.text();
-        self.meter.take(cost_of(name)).then_some((name, Instance::Value(member, self.meter)))
+        self.meter.take(read_cost(name)).then_some((name, Instance::Value(member, self.meter)))
     }
 }
 
@@ -279,7 +281,7 @@ impl<'a> Iterator for Elements<'a> {
     }
 }
 
-/// JSON in which equal values have equal texts: keys are sorted, and `1.0` is `1`.
+/// Returns JSON in which equal values have equal texts: keys are sorted, and `1.0` is written as `1`.
 fn canonical_json(value: Value<'_>) -> String {
     let has_odd_number = value
         .descendants()
@@ -295,7 +297,7 @@ fn canonical_json(value: Value<'_>) -> String {
 fn write_canonical(value: Value<'_>, out: &mut String) {
     match value.kind() {
         ValueKind::Number => {
-            let number = Literal(value.text()).number();
+            let number = NumberLiteral(value.text()).number();
             let whole = number.as_f64().filter(|float| float.fract() == 0.0 && float.abs() < 1e30);
             match whole {
                 #[expect(clippy::cast_possible_truncation, reason = "whole and small")]

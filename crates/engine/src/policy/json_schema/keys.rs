@@ -9,8 +9,8 @@
 use std::collections::{BTreeSet, HashMap};
 
 use super::budget::Meter;
-use super::faults::ViolationSink;
-use super::graph::Graph;
+use super::faults::FaultSink;
+use super::graph::SchemaGraph;
 use super::{fold, shortened_name};
 use tollgate_document::doc::{Value, ValueKind};
 use tollgate_document::field::Path;
@@ -18,21 +18,22 @@ use tollgate_document::field::Path;
 /// The fields that determine the type of a value.
 pub(in crate::policy) const TYPE_NAMES: [&str; 2] = ["apiVersion", "kind"];
 
-/// The subschemas and the step meter with which the keys of a value are checked.
+/// What is needed to check the keys of a value: the subschemas, which say the known names, and the step meter.
 #[derive(Clone, Copy)]
 pub(super) struct KeyCheck<'r> {
-    pub(super) graph: &'r Graph,
+    pub(super) graph: &'r SchemaGraph,
     pub(super) meter: &'r Meter<'r>,
 }
 
-/// Checks every key of a value to which the given subschemas, or those that they reference, may apply.
+/// Reports duplicate keys, and keys that differ from a known name only in case, at any depth. Known are `names`, and
+/// the properties of the given subschemas and those they reference.
 pub(super) fn check_keys(
     key_check: KeyCheck<'_>,
     value: Value<'_>,
     schemas: &[u32],
     names: &[&str],
     at: &Path<'_>,
-    faults: &mut ViolationSink<'_>,
+    faults: &mut FaultSink<'_>,
 ) {
     if faults.is_full() || value.is_empty() || !key_check.meter.take(value.len() as u64) {
         return;
@@ -50,7 +51,7 @@ pub(super) fn check_keys(
                     faults.report(
                         &key_at,
                         member.to_json(),
-                        describe_other_case(key.text(), &intended_name),
+                        other_case_message(key.text(), &intended_name),
                         true,
                     );
                 }
@@ -76,7 +77,8 @@ pub(super) fn check_keys(
     }
 }
 
-/// Names of fields that the expressions of a policy read, at any depth.
+/// Names of fields that the expressions of a policy read, by which keys are found that a decoder could confuse with
+/// them.
 #[derive(Debug, Default)]
 pub(in crate::policy) struct SoughtNames {
     /// The names, by their case-folded form.
@@ -99,7 +101,8 @@ impl SoughtNames {
         sought
     }
 
-    /// The name that a Go decoder would confuse the key with; `None` if it is exactly that name or unrelated.
+    /// Returns the sought name that a Go decoder confuses the key with; `None` if the key is exactly that name, or
+    /// unrelated.
     fn confusable_name(&self, key: &str) -> Option<&str> {
         if !self.looks_inside {
             return None;
@@ -109,21 +112,21 @@ impl SoughtNames {
     }
 }
 
-/// Checks every key of a value for names that an expression would not find, or for which it would find
-/// another value.
-pub(super) fn check_sought(
+/// Reports keys of a value, at any depth, because of which an expression that looks for the sought names would see
+/// something else than a Go decoder.
+pub(super) fn check_sought_names(
     meter: &Meter<'_>,
     value: Value<'_>,
     sought: &SoughtNames,
     at: &Path<'_>,
-    faults: &mut ViolationSink<'_>,
+    faults: &mut FaultSink<'_>,
 ) {
     if faults.is_full() || value.is_empty() || !meter.take(value.len() as u64) {
         return;
     }
     if value.kind() == ValueKind::Array {
         for (index, item) in value.items().enumerate() {
-            check_sought(meter, item, sought, &at.index(index), faults);
+            check_sought_names(meter, item, sought, &at.index(index), faults);
         }
         return;
     }
@@ -134,61 +137,61 @@ pub(super) fn check_sought(
     for (key, member) in value.members() {
         let key_at = at.field(key.text());
         if let Some(name) = sought.confusable_name(key.text()) {
-            faults.report(&key_at, member.to_json(), describe_other_case(key.text(), name), true);
+            faults.report(&key_at, member.to_json(), other_case_message(key.text(), name), true);
         }
-        check_sought(meter, member, sought, &key_at, faults);
+        check_sought_names(meter, member, sought, &key_at, faults);
     }
 }
 
 /// Reports keys of an object that differ only in case.
-fn report_other_cases(value: Value<'_>, at: &Path<'_>, faults: &mut ViolationSink<'_>) {
+fn report_other_cases(value: Value<'_>, at: &Path<'_>, faults: &mut FaultSink<'_>) {
     let mut first: HashMap<String, &str> = HashMap::new();
     for (key, member) in value.members() {
         let known = *first.entry(fold::case_folded(key.text())).or_insert(key.text());
         if known != key.text() {
-            let text = describe_other_case(key.text(), &shortened_name(known));
+            let text = other_case_message(key.text(), &shortened_name(known));
             faults.report(&at.field(key.text()), member.to_json(), text, true);
         }
     }
 }
 
-/// Checks only the keys that determine the type of a value, `apiVersion` and `kind`.
-pub(super) fn check_type(value: Value<'_>, at: &Path<'_>, faults: &mut ViolationSink<'_>) {
-    let intended_name = |key: &str| TYPE_NAMES.into_iter().find(|name| fold::is_same(name, key));
+/// Reports duplicate and miscased keys of an object that a Go decoder reads as `apiVersion` or `kind`.
+pub(super) fn check_type_names(value: Value<'_>, at: &Path<'_>, faults: &mut FaultSink<'_>) {
+    let intended_name = |key: &str| TYPE_NAMES.into_iter().find(|name| fold::is_same_folded(name, key));
     report_duplicates(value, at, faults, |key| intended_name(key).is_some());
     for (key, member) in value.members() {
         if let Some(name) = intended_name(key.text()).filter(|name| *name != key.text()) {
             faults.report(
                 &at.field(key.text()),
                 member.to_json(),
-                describe_other_case(key.text(), name),
+                other_case_message(key.text(), name),
                 true,
             );
         }
     }
 }
 
-/// Returns the values of all keys that a Go decoder treats as this name.
-pub(in crate::policy) fn values_of<'d>(
+/// Returns the values of all keys that a Go decoder reads as this name.
+pub(in crate::policy) fn values_read_as<'d>(
     value: Value<'d>,
     name: &'static str,
 ) -> impl Iterator<Item = &'d str> {
     let members = value.members();
-    members.filter(move |(key, _)| fold::is_same(key.text(), name)).map(|(_, value)| value.str())
+    members.filter(move |(key, _)| fold::is_same_folded(key.text(), name)).map(|(_, value)| value.str())
 }
 
-fn describe_other_case(key: &str, name: &str) -> String {
+fn other_case_message(key: &str, name: &str) -> String {
     format!(
         "key \"{}\" differs from \"{name}\" only in case, and Go decoders read it as \"{name}\": write \"{name}\"",
         shortened_name(key)
     )
 }
 
-/// Reports keys that an object contains twice.
+/// Reports each key that an object contains twice, among those for which `matters` is true.
 fn report_duplicates(
     value: Value<'_>,
     at: &Path<'_>,
-    faults: &mut ViolationSink<'_>,
+    faults: &mut FaultSink<'_>,
     matters: impl Fn(&str) -> bool,
 ) {
     let mut keys: Vec<&str> = value.members().map(|(key, _)| key.text()).filter(|key| matters(key)).collect();
@@ -202,13 +205,13 @@ fn report_duplicates(
                 "key \"{}\" is set twice, and decoders differ in which value they use",
                 shortened_name(one)
             );
-            faults.report(&at.field(one), as_written(value), text, true);
+            faults.report(&at.field(one), json_with_duplicates(value), text, true);
         }
     }
 }
 
 /// Returns an object as JSON with all its members, duplicates included, in their order.
-fn as_written(value: Value<'_>) -> String {
+fn json_with_duplicates(value: Value<'_>) -> String {
     let mut out = String::from("{");
     for (key, member) in value.members() {
         if out.len() > 1 {
@@ -222,13 +225,14 @@ fn as_written(value: Value<'_>) -> String {
     out
 }
 
-/// The known name that a Go decoder would confuse the key with, if any.
-fn intended_name(graph: &Graph, key: &str, schemas: &[u32], names: &[&str]) -> Option<String> {
+/// Returns the known name that a Go decoder confuses the key with; `None` if there is none, or if the key is a known
+/// name itself.
+fn intended_name(graph: &SchemaGraph, key: &str, schemas: &[u32], names: &[&str]) -> Option<String> {
     let known = || schemas.iter().filter_map(|number| graph.get(*number));
     if names.contains(&key) || known().any(|schema| schema.properties.contains_key(key)) {
         return None;
     }
-    if let Some(name) = names.iter().find(|name| fold::is_same(name, key)) {
+    if let Some(name) = names.iter().find(|name| fold::is_same_folded(name, key)) {
         return Some((*name).to_owned());
     }
     if known().all(|schema| schema.properties.is_empty()) {

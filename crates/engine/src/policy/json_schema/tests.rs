@@ -3,14 +3,14 @@
 mod comparison;
 mod keys;
 
-use super::{Budget, Schema};
+use super::{Schema, SchemaBudget};
 use tollgate_document::doc;
 use tollgate_document::field::{Path, PathStyle};
 
 fn violations_and_steps(schema: &Schema, value: &str) -> (Vec<String>, u64) {
     let document = doc::parse(value).unwrap();
     let mut found = Vec::new();
-    let budget = Budget::default();
+    let budget = SchemaBudget::default();
     schema.check_value(document.root(), &Path::ROOT.field("data"), &budget, &mut |at, fault| {
         found.push(format!("{}: {}", at.owned().print(PathStyle::User), fault.text));
     });
@@ -168,7 +168,7 @@ fn memory_does_not_depend_on_the_schema() {
         let schema = Schema::compile(schema).unwrap();
         let document = doc::parse(&value).unwrap();
         let taken = allocation_counter::measure(|| {
-            schema.check_value(document.root(), &Path::ROOT, &Budget::default(), &mut |_, _| {});
+            schema.check_value(document.root(), &Path::ROOT, &SchemaBudget::default(), &mut |_, _| {});
         });
         assert!(taken.bytes_max < most, "{value:.40}: {} bytes", taken.bytes_max);
     }
@@ -317,7 +317,7 @@ fn a_budget_is_for_all_values_of_an_object() {
     let schema = Schema::compile(r#"{"items":{"type":"string"}}"#).unwrap();
     let value = format!("[{}\"\"]", "\"\",".repeat(50_000));
     let document = doc::parse(&value).unwrap();
-    let budget = Budget::default();
+    let budget = SchemaBudget::default();
     let mut texts = Vec::new();
     for _ in 0..200 {
         schema.check_value(document.root(), &Path::ROOT, &budget, &mut |_, fault| texts.push(fault.text));
@@ -333,7 +333,7 @@ fn faults_of_large_values_stay_small() {
     let schema = Schema::compile(&format!(r#"{{"required":[{}]}}"#, required.join(","))).unwrap();
     let document = doc::parse(&large).unwrap();
     let mut bytes = 0;
-    schema.check_value(document.root(), &Path::ROOT, &Budget::default(), &mut |_, fault| {
+    schema.check_value(document.root(), &Path::ROOT, &SchemaBudget::default(), &mut |_, fault| {
         bytes += fault.value.map_or(0, |value| value.len()) + fault.text.len();
     });
     assert!(bytes < 2 * large.len(), "{bytes}");

@@ -5,7 +5,8 @@
 use super::{Exemptions, Glob, NAME_LABEL, Scope};
 
 impl Scope {
-    /// The labels that `namespaceSelector` compares, each with one of the values that it names, if it names any.
+    /// Returns the labels that `namespaceSelector` compares: each once with every value that it names, and once without
+    /// a value.
     pub(in crate::policy) fn compared_labels(&self) -> impl Iterator<Item = (&str, Option<&str>)> {
         self.selector.iter().filter(|requirement| &*requirement.key != NAME_LABEL).flat_map(|requirement| {
             let values = requirement.values.iter().map(|value| Some(&**value));
@@ -13,7 +14,8 @@ impl Scope {
         })
     }
 
-    /// The names and patterns of namespaces that are compared, in lists and by the label that has the name.
+    /// Returns the names and patterns that the scope compares namespaces with, in its lists and by the label that has
+    /// the name.
     pub(in crate::policy) fn compared_namespaces(&self) -> impl Iterator<Item = &str> {
         let by_label = self.selector.iter().filter(|requirement| &*requirement.key == NAME_LABEL);
         let by_label = by_label.flat_map(|requirement| requirement.values.iter().map(|value| &**value));
@@ -38,7 +40,7 @@ impl Exemptions {
         self.groups.iter().map(Glob::pattern)
     }
 
-    /// The patterns of service accounts.
+    /// Returns the patterns of exempt service accounts.
     pub(in crate::policy) fn service_accounts(&self) -> impl Iterator<Item = &str> {
         self.service_accounts.iter().map(Glob::pattern)
     }

@@ -2,48 +2,39 @@
 
 use std::collections::BTreeSet;
 
-use super::{ParameterPolicy, type_name};
-use crate::policy::diff::{Aspect, Circumstances, Schemas, level_at, sample_drivers};
-use crate::policy::kind::PolicySpec;
+use super::{ParameterPolicy, binding_policies, type_name};
+use crate::policy::diff::{Aspect, CanonicalSchemas, SampleContext, level_at, sample_drivers};
 use crate::policy::{MatchedPolicy, Policy};
 use crate::rules::Level;
 use tollgate_formats::gotime::Timestamp;
 
-/// Sample type that no policy names.
+/// apiVersion and kind of sample parameters whose type no policy names.
 const OTHER: (&str, &str) = ("other.invalid/v1", "AnyOther");
 
-/// Sample parameters with a driver, which is empty if unknown, and a type.
+/// Sample parameters that represent all parameters that the policies treat equally. The driver is empty if it is
+/// unknown.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(in crate::policy) struct SampleParameters {
     driver: String,
     api_version: String,
     kind: String,
-    /// The schema that they violate.
+    /// The canonical text of the schema that they violate; `None` if they violate none.
     violated: Option<String>,
 }
 
-/// The requirements of ParameterPolicies that are compared.
-pub(in crate::policy) struct KnownParameters<'s> {
+/// What the ParameterPolicies that bind the user say about parameters, to be compared with those of the other set.
+pub(in crate::policy) struct ComparedParameters<'s> {
     policies: Vec<(&'s Policy, &'s ParameterPolicy)>,
-    schemas: Schemas<'s>,
+    schemas: CanonicalSchemas<'s>,
     now: Timestamp,
 }
 
-fn binding<'s>(policies: &[MatchedPolicy<'s>]) -> Vec<(&'s Policy, &'s ParameterPolicy)> {
-    let binding = policies.iter().filter(|matched| matched.binds);
-    let ours = binding.filter_map(|matched| match &matched.policy.spec {
-        PolicySpec::Parameter(spec) => Some((matched.policy, spec)),
-        _ => None,
-    });
-    ours.collect()
-}
-
-impl<'s> Aspect<'s> for KnownParameters<'s> {
+impl<'s> Aspect<'s> for ComparedParameters<'s> {
     type Sample = SampleParameters;
 
-    fn samples(policies: &[MatchedPolicy<'s>], circumstances: &Circumstances<'_>) -> Vec<SampleParameters> {
-        let ours = binding(policies);
-        let schemas = Schemas::of(policies);
+    fn samples(policies: &[MatchedPolicy<'s>], circumstances: &SampleContext<'_>) -> Vec<SampleParameters> {
+        let ours = binding_policies(policies);
+        let schemas = CanonicalSchemas::of(policies);
         let known = ours.iter().flat_map(|(_, spec)| &spec.schemas);
         let known = known.map(|known| (&*known.api_version, &*known.kind));
         let types: BTreeSet<(&str, &str)> = known.chain([OTHER]).collect();
@@ -65,10 +56,10 @@ impl<'s> Aspect<'s> for KnownParameters<'s> {
         samples
     }
 
-    fn of(policies: &[MatchedPolicy<'s>], circumstances: &Circumstances<'_>) -> KnownParameters<'s> {
-        KnownParameters {
-            policies: binding(policies),
-            schemas: Schemas::of(policies),
+    fn of(policies: &[MatchedPolicy<'s>], circumstances: &SampleContext<'_>) -> ComparedParameters<'s> {
+        ComparedParameters {
+            policies: binding_policies(policies),
+            schemas: CanonicalSchemas::of(policies),
             now: circumstances.now,
         }
     }

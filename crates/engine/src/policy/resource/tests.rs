@@ -44,7 +44,7 @@ fn judge_object(set: PolicySet, object: &str) -> Vec<(Level, String, String)> {
 #[test]
 fn a_resource_is_a_policy_with_its_name_and_generation() {
     let set = load(&[], &[resource("research", 3, r#"{"allow":[{"key":"example.com/b"}]}"#)], None);
-    assert_eq!(set.resources()[0].acceptance, Acceptance::Accepted);
+    assert_eq!(set.resource_states()[0].acceptance, Acceptance::Accepted);
     let found = judge(set, "ml");
     let [(level, policy, detail)] = &found[..] else { panic!("{found:?}") };
     assert_eq!((*level, &**policy), (Level::Deny, "TolerationPolicy/research generation 3"));
@@ -57,7 +57,7 @@ fn the_text_of_a_file_counts() {
     let files = [PolicyFile { name: "a.yaml".to_owned(), text: text.to_owned() }];
     let deny_all = r#"{"allow":[]}"#;
     let set = load(&files, &[resource("a", 1, deny_all)], None);
-    assert_eq!(set.resources()[0].acceptance, Acceptance::ReplacedByFile);
+    assert_eq!(set.resource_states()[0].acceptance, Acceptance::ReplacedByFile);
     assert_eq!(judge(set, "ml"), []);
     assert_eq!(judge(load(&files, &[resource("b", 1, deny_all)], None), "ml").len(), 1);
 }
@@ -102,7 +102,7 @@ fn requests_that_a_broken_policy_matches_get_its_failure_policy() {
     for (spec, field, in_ml, in_web) in table {
         for (namespace, expected) in [("ml", in_ml), ("web", in_web)] {
             let set = load(&[], &[resource("broken", 1, spec)], None);
-            let Acceptance::Rejected(errors) = &set.resources()[0].acceptance else { panic!("{spec}") };
+            let Acceptance::Rejected(errors) = &set.resource_states()[0].acceptance else { panic!("{spec}") };
             assert_eq!(errors[0].field, field, "{spec}: {errors:?}");
             assert!(set.can_deny_any(
                 tollgate_api::profile::ApiKind::ResourceClaim,
@@ -127,7 +127,7 @@ fn only_what_changed_is_compiled_again_and_the_set_is_the_same() {
     assert_eq!(again.digest(), fresh.digest());
     assert_ne!(again.digest(), first.digest());
     let policy = |set: &PolicySet, name: &str| {
-        let state = set.resources().iter().find(|state| &*state.name == name).unwrap();
+        let state = set.resource_states().iter().find(|state| &*state.name == name).unwrap();
         Arc::clone(state.policy.as_ref().unwrap())
     };
     assert!(Arc::ptr_eq(&policy(&first, "b"), &policy(&again, "b")));
@@ -140,13 +140,13 @@ fn what_only_files_may_have_is_refused() {
     let many = format!(r#"{{"allow":[{}]}}"#, vec![r#"{"key":"a/b"}"#; 1_025].join(","));
     for (spec, field) in [(&text, "spec"), (&many, "spec.allow")] {
         let set = load(&[], &[resource("large", 1, spec)], None);
-        let Acceptance::Rejected(errors) = &set.resources()[0].acceptance else { panic!("accepted") };
+        let Acceptance::Rejected(errors) = &set.resource_states()[0].acceptance else { panic!("accepted") };
         assert_eq!(errors[0].field, field);
     }
     let spec = r#"{"apiVersion":"tollgate.dev/v1alpha1","kind":"TaintPolicy","metadata":{"name":"t"},
         "spec":{"data":[{"key":"a/b","schemaFile":"a.json"}]}}"#;
     let set = load(&[], &[PolicyResource::new(PolicyKind::Taint, spec)], None);
-    let Acceptance::Rejected(errors) = &set.resources()[0].acceptance else { panic!("accepted") };
+    let Acceptance::Rejected(errors) = &set.resource_states()[0].acceptance else { panic!("accepted") };
     assert_eq!(errors[0].field, "spec.data[0].schemaFile");
     assert!(errors[0].message.contains("`schema`"));
 }
@@ -157,7 +157,7 @@ fn the_entry_that_expires_next_is_named() {
         "deny":[{"key":"d/e","expires":"2026-04-01T00:00:00Z"}]}"#;
     let set = load(&[], &[resource("p", 1, spec)], None);
     let next = |now: &str| {
-        let expiry = set.resources()[0].next_expiry(gotime::parse(now).unwrap())?;
+        let expiry = set.resource_states()[0].next_expiry(gotime::parse(now).unwrap())?;
         Some(format!("{} {}", gotime::rfc3339(expiry.time), expiry.entry))
     };
     let table = [

@@ -6,9 +6,8 @@ use super::{
     BindingPolicy, DataRequirement, EntryGroup, ResolvedEntry, TaintPolicy, taint_policies, with_driver,
     yaml_scalar,
 };
-use crate::policy::diff::{Aspect, Circumstances, Schemas, level_at, sample_drivers, sample_keys};
-use crate::policy::glob;
-use crate::policy::{MatchedPolicy, Policy};
+use crate::policy::diff::{Aspect, CanonicalSchemas, SampleContext, level_at, sample_drivers, sample_keys};
+use crate::policy::{MatchedPolicy, Policy, glob};
 use crate::rules::Level;
 use tollgate_api::profile::ApiKind;
 use tollgate_formats::gotime::Timestamp;
@@ -23,15 +22,16 @@ impl TaintPolicy {
     }
 }
 
-/// A sample taint of a driver, and the check that it is used for.
+/// A sample taint that represents all taints of a driver that the policies treat equally.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(in crate::policy) struct SampleTaint {
     driver: String,
-    about: TaintPart,
+    about: TaintCase,
 }
 
+/// What a sample taint tests: its key, value and effect, its eviction rate, or its data.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-enum TaintPart {
+enum TaintCase {
     Published {
         key: String,
         value: String,
@@ -48,23 +48,23 @@ enum TaintPart {
     },
 }
 
-/// The taints that TaintPolicies allow, by driver.
-pub(in crate::policy) struct PublishedTaints<'s> {
+/// What the TaintPolicies that match say about taints, to be compared with those of the other set.
+pub(in crate::policy) struct ComparedTaints<'s> {
     policies: Vec<MatchedPolicy<'s>>,
-    schemas: Schemas<'s>,
+    schemas: CanonicalSchemas<'s>,
     now: Timestamp,
 }
 
-impl<'s> Aspect<'s> for PublishedTaints<'s> {
+impl<'s> Aspect<'s> for ComparedTaints<'s> {
     type Sample = SampleTaint;
 
-    fn samples(policies: &[MatchedPolicy<'s>], circumstances: &Circumstances<'_>) -> Vec<SampleTaint> {
+    fn samples(policies: &[MatchedPolicy<'s>], circumstances: &SampleContext<'_>) -> Vec<SampleTaint> {
         let ours: Vec<(MatchedPolicy<'s>, &TaintPolicy)> = taint_policies(policies).collect();
         let mut samples = BTreeSet::new();
         if ours.is_empty() {
             return Vec::new();
         }
-        let schemas = Schemas::of(policies);
+        let schemas = CanonicalSchemas::of(policies);
         for driver in sample_drivers(ours.iter().map(|(matched, _)| matched.policy), circumstances) {
             // A slice always has a driver.
             if driver.is_empty() && circumstances.kind == ApiKind::ResourceSlice {
@@ -81,29 +81,29 @@ impl<'s> Aspect<'s> for PublishedTaints<'s> {
             }
             let rates = ours.iter().filter_map(|(_, spec)| spec.max_evictions);
             let mut add = |about| samples.insert(SampleTaint { driver: driver.clone(), about });
-            rates.for_each(|rate| _ = add(TaintPart::Rate(rate.saturating_add(1))));
+            rates.for_each(|rate| _ = add(TaintCase::Rate(rate.saturating_add(1))));
             for key in sample_keys(&patterns, circumstances) {
                 let values = ours.iter().flat_map(|(_, spec)| spec.entries());
                 let values = values.flat_map(|entry| entry.terms.values.iter().flatten());
                 let values: BTreeSet<&str> = values.map(AsRef::as_ref).chain([OTHER]).collect();
                 for value in values {
                     for effect in ["None", "NoSchedule", "NoExecute"] {
-                        add(TaintPart::Published { key: key.clone(), value: value.to_owned(), effect });
+                        add(TaintCase::Published { key: key.clone(), value: value.to_owned(), effect });
                     }
                 }
-                add(TaintPart::NoData { key: key.clone() });
+                add(TaintCase::NoData { key: key.clone() });
                 for schema in schemas.all() {
-                    add(TaintPart::Data { key: key.clone(), schema: schema.to_owned() });
+                    add(TaintCase::Data { key: key.clone(), schema: schema.to_owned() });
                 }
             }
         }
         samples.into_iter().collect()
     }
 
-    fn of(policies: &[MatchedPolicy<'s>], circumstances: &Circumstances<'_>) -> PublishedTaints<'s> {
-        PublishedTaints {
+    fn of(policies: &[MatchedPolicy<'s>], circumstances: &SampleContext<'_>) -> ComparedTaints<'s> {
+        ComparedTaints {
             policies: policies.to_vec(),
-            schemas: Schemas::of(policies),
+            schemas: CanonicalSchemas::of(policies),
             now: circumstances.now,
         }
     }
@@ -121,13 +121,13 @@ impl<'s> Aspect<'s> for PublishedTaints<'s> {
             format!(" of driver {}", sample.driver)
         };
         match &sample.about {
-            TaintPart::Published { key, value, effect } => {
+            TaintCase::Published { key, value, effect } => {
                 let value = if value == OTHER { "any other value".to_owned() } else { yaml_scalar(value) };
                 format!("taint {{key: {}, value: {value}, effect: {effect}}}{driver}", yaml_scalar(key))
             }
-            TaintPart::Rate(rate) => format!("taint with evictionsPerSecond: {rate}{driver}"),
-            TaintPart::NoData { key } => format!("taint with key {key} and without data{driver}"),
-            TaintPart::Data { key, .. } => {
+            TaintCase::Rate(rate) => format!("taint with evictionsPerSecond: {rate}{driver}"),
+            TaintCase::NoData { key } => format!("taint with key {key} and without data{driver}"),
+            TaintCase::Data { key, .. } => {
                 format!("taint with key {key} and data that violates a schema{driver}")
             }
         }
@@ -135,20 +135,20 @@ impl<'s> Aspect<'s> for PublishedTaints<'s> {
 
     fn compared_text_subject(sample: &SampleTaint) -> Option<String> {
         match &sample.about {
-            TaintPart::Data { key, .. } => Some(format!("{} {key}", sample.driver)),
+            TaintCase::Data { key, .. } => Some(format!("{} {key}", sample.driver)),
             _ => None,
         }
     }
 
     /// Selects one taint for each key, with the most general value.
     fn most_informative(samples: Vec<SampleTaint>) -> Vec<SampleTaint> {
-        let is_other = |sample: &SampleTaint| matches!(&sample.about, TaintPart::Published { value, .. } if value == OTHER);
+        let is_other = |sample: &SampleTaint| matches!(&sample.about, TaintCase::Published { value, .. } if value == OTHER);
         let has_other = samples.iter().any(is_other);
         let mut seen = BTreeSet::new();
         let mut kept = samples;
         kept.retain(|sample| match &sample.about {
-            TaintPart::Published { value, .. } if has_other && value != OTHER => false,
-            TaintPart::Published { key, value, effect } => {
+            TaintCase::Published { value, .. } if has_other && value != OTHER => false,
+            TaintCase::Published { key, value, effect } => {
                 // For one driver, as an example.
                 seen.insert((key.clone(), value.clone(), *effect))
             }
@@ -159,12 +159,12 @@ impl<'s> Aspect<'s> for PublishedTaints<'s> {
 }
 
 impl EntryGroup<'_> {
-    /// The level at which policies refuse this part of a taint; `None` if they allow it.
-    fn level(&self, part: &TaintPart, schemas: &Schemas<'_>, now: Timestamp) -> Option<Level> {
+    /// Returns the highest level at which a policy reports this part of a taint; `None` if all allow it.
+    fn level(&self, part: &TaintCase, schemas: &CanonicalSchemas<'_>, now: Timestamp) -> Option<Level> {
         let highest =
             |policies: &mut dyn Iterator<Item = &Policy>| policies.map(|policy| level_at(policy, now)).max();
         match part {
-            TaintPart::Published { key, value, effect } => {
+            TaintCase::Published { key, value, effect } => {
                 let matches = |grant: &ResolvedEntry<'_>| {
                     grant.entry.terms.includes(value, effect) && glob::matches(&grant.key, key)
                 };
@@ -172,18 +172,18 @@ impl EntryGroup<'_> {
                 let restricting = self.restricting.filter(|_| !self.allowed.iter().any(matches));
                 highest(&mut denying.chain(restricting))
             }
-            TaintPart::Rate(rate) => {
+            TaintCase::Rate(rate) => {
                 let exceeds = |binding: &&BindingPolicy<'_>| {
                     binding.spec.max_evictions.is_some_and(|most| *rate > most)
                 };
                 highest(&mut self.binding.iter().filter(exceeds).map(|binding| binding.policy))
             }
-            TaintPart::NoData { key } => {
-                let requiring = self.requirements(key).filter(|(_, _, data)| data.required);
+            TaintCase::NoData { key } => {
+                let requiring = self.requirements_for_key(key).filter(|(_, _, data)| data.required);
                 highest(&mut requiring.map(|(policy, ..)| policy))
             }
-            TaintPart::Data { key, schema } => {
-                let all = self.requirements(key);
+            TaintCase::Data { key, schema } => {
+                let all = self.requirements_for_key(key);
                 let same = all.filter(|(policy, index, _)| schemas.get(policy, *index) == Some(schema));
                 highest(&mut same.map(|(policy, ..)| policy))
             }
@@ -192,7 +192,7 @@ impl EntryGroup<'_> {
 
     /// Returns the requirements for the data of taints with this key: the policy, the index of the entry, and
     /// the entry.
-    fn requirements(&self, key: &str) -> impl Iterator<Item = (&Policy, usize, &DataRequirement)> {
+    fn requirements_for_key(&self, key: &str) -> impl Iterator<Item = (&Policy, usize, &DataRequirement)> {
         self.binding.iter().flat_map(move |binding| {
             let keyed = binding.spec.data.iter().zip(&binding.data_keys).enumerate();
             let matching = keyed.filter(move |(_, (_, pattern))| glob::matches(pattern, key));

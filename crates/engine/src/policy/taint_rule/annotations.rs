@@ -21,8 +21,9 @@ use tollgate_formats::gotime::{self, Timestamp};
 #[derive(Debug)]
 pub(super) struct AnnotationPolicy {
     /// The annotations that a rule must have.
-    required: Vec<&'static str>,
-    max_age_seconds: Option<i64>,
+    pub(super) required: Vec<&'static str>,
+    /// Maximum number of seconds until a rule expires; `None` if it is not limited.
+    pub(super) max_age_seconds: Option<i64>,
 }
 
 impl AnnotationPolicy {
@@ -35,16 +36,6 @@ impl AnnotationPolicy {
         };
         let required: Vec<&'static str> = rule_annotations::ALL.iter().filter(is_required).copied().collect();
         (!required.is_empty()).then_some(AnnotationPolicy { required, max_age_seconds })
-    }
-
-    /// True if rules must have the annotation.
-    pub(super) fn requires(&self, name: &str) -> bool {
-        self.required.contains(&name)
-    }
-
-    /// Returns the maximum number of seconds until a rule expires; `None` if it is not limited.
-    pub(super) fn max_age_seconds(&self) -> Option<i64> {
-        self.max_age_seconds
     }
 
     /// Reports annotations that are missing, a time that cannot be read or is past, and one that is too late.

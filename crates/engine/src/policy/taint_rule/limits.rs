@@ -15,7 +15,7 @@ use std::cell::OnceCell;
 use super::tainted::TaintedLimit;
 use super::{DeviceSelection, MatchedPolicy};
 use crate::admission::{Context, DecodedAttributes};
-use crate::impact::{ClusterState, ImpactCounts, ImpactQuery, ProposedChange, count};
+use crate::impact::{ClusterState, ImpactCounts, ImpactQuery, ProposedChange, impact_counts};
 use crate::policy::ViolationReport;
 use crate::policy::glob::Glob;
 use crate::policy::matching::read_globs;
@@ -27,9 +27,9 @@ use tollgate_api::view;
 use tollgate_document::doc::Value;
 use tollgate_document::field::Path;
 
-/// The compiled `maxImpact`, `onUnknown` and `acknowledge` of a policy.
+/// The compiled `maxImpact`, `maxTainted`, `onUnknown` and `acknowledge` of a TaintRulePolicy.
 #[derive(Debug)]
-pub(super) struct Limits {
+pub(super) struct ImpactLimits {
     /// Maximum numbers that a rule may affect; `None` for no limit.
     max: PerResource<Option<usize>>,
     /// Maximum number of devices that all rules together may taint; `None` for no limit.
@@ -47,7 +47,7 @@ struct Acknowledge {
     groups: Option<Vec<Glob>>,
 }
 
-/// A value for each number that `maxImpact` limits: devices, pods and namespaces.
+/// One value each for devices, pods and namespaces, which `maxImpact` limits.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PerResource<T> {
     devices: T,
@@ -55,16 +55,16 @@ pub(super) struct PerResource<T> {
     namespaces: T,
 }
 
-impl Limits {
+impl ImpactLimits {
     /// Compiles the fields of `spec`, whose types are already checked.
-    pub(super) fn read(spec: Value<'_>) -> Limits {
+    pub(super) fn read(spec: Value<'_>) -> ImpactLimits {
         let number = |name: &str| {
             let given = spec.get("maxImpact").get(name).int();
             // The schema takes no negative numbers, and none is the strictest limit.
             given.map(|number| usize::try_from(number).unwrap_or_default())
         };
         let acknowledge = spec.get("acknowledge");
-        Limits {
+        ImpactLimits {
             max: PerResource {
                 devices: number("devices"),
                 pods: number("pods"),
@@ -83,14 +83,15 @@ impl Limits {
         }
     }
 
-    /// Checks the impact of a rule. An update is compared with the impact of the stored rule.
-    pub(super) fn check_limits(
+    /// Reports a rule that affects more devices, pods or namespaces than `maxImpact` allows. An update is reported only
+    /// if it affects more than the stored rule.
+    pub(super) fn check_impact(
         &self,
         matched: MatchedPolicy<'_>,
         admission: &DecodedAttributes<'_>,
         context: &Context<'_>,
         selection: &DeviceSelection<'_>,
-        cache: &CountCache,
+        cache: &ImpactCache,
         report: &mut ViolationReport<'_>,
     ) {
         let evicts = selection.taint.effect() == "NoExecute";
@@ -177,8 +178,8 @@ impl Limits {
         and_list(&passed.collect::<Vec<_>>())
     }
 
-    /// Ok if a user who may do so has acknowledged the number of pods, if it is known, with the annotation; otherwise a
-    /// hint for the message, which may be empty.
+    /// Ok if the annotation of `acknowledge` states the number of evicted pods, and the user may set it. Otherwise a
+    /// hint for the message, which may be empty. `pods` is `None` if the number is not known.
     pub(super) fn check_acknowledged(
         &self,
         admission: &DecodedAttributes<'_>,
@@ -211,36 +212,25 @@ impl Limits {
     }
 }
 
-/// The impact of the new and the stored rule, computed once for all policies.
+/// The impact of the new and of the stored rule, each computed at most once for all policies.
 #[derive(Debug, Default)]
-pub(super) struct CountCache {
+pub(super) struct ImpactCache {
     pub(super) new: OnceCell<Option<RuleImpact>>,
     old: OnceCell<Option<RuleImpact>>,
 }
 
-/// The impact of a DeviceTaintRule on each limited resource.
+/// How many devices, pods and namespaces a DeviceTaintRule affects.
 #[derive(Debug)]
 pub(super) struct RuleImpact {
     pub(super) numbers: PerResource<usize>,
     /// The numbers as a phrase.
-    description: String,
+    pub(super) description: String,
     /// True if the numbers are upper bounds.
     is_upper_bound: bool,
 }
 
-/// Returns the impact of a rule as a phrase, with the age of the cluster state; `None` if it cannot be computed.
-pub(super) fn describe_impact(
-    rule: view::TaintRule<'_>,
-    state: &ClusterState,
-    admission: &DecodedAttributes<'_>,
-    context: &Context<'_>,
-) -> Option<String> {
-    let rule_impact = rule_impact(rule, state, admission, context)?;
-    Some(format!("{}{}", rule_impact.description, state.caveat()))
-}
-
-/// Computes the impact of a rule: effect None affects nothing, NoSchedule affects no pods. `None` if the current time
-/// is not known.
+/// Computes the impact of a rule with its effect: None affects nothing, NoSchedule affects devices but no pods. `None`
+/// if the current time is not known.
 pub(super) fn rule_impact(
     rule: view::TaintRule<'_>,
     state: &ClusterState,
@@ -254,7 +244,7 @@ pub(super) fn rule_impact(
         profile: context.profile,
         at: admission.now.time?,
     };
-    let counts: ImpactCounts = count(query);
+    let counts: ImpactCounts = impact_counts(query);
     let (affects_pods, evicts) = match rule.spec().taint().effect() {
         "NoExecute" => (true, true),
         "NoSchedule" => (true, false),

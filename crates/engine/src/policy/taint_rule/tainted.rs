@@ -7,10 +7,10 @@
 //!
 //! Invariant: a request that taints no device that was not tainted before is allowed, however many are.
 
-use super::limits::{CountCache, Limits, rule_impact};
+use super::limits::{ImpactCache, ImpactLimits, rule_impact};
 use super::{DeviceSelection, MatchedPolicy};
 use crate::admission::{Context, DecodedAttributes};
-use crate::impact::{ClusterState, ProposedChange, RulesTogether, TaintedDevices};
+use crate::impact::{ClusterState, ProposedChange, TaintedDevices, TaintedDevicesQuery};
 use crate::policy::ViolationReport;
 use crate::policy::schema::percentage;
 use crate::rules::table::POLICY_TAINT_RULE;
@@ -39,8 +39,8 @@ impl TaintedLimit {
     }
 }
 
-/// A request, and its change to the rules of a cluster.
-struct Change<'c> {
+/// A request for a DeviceTaintRule, as a change to the set of rules in the cluster.
+struct RuleSetChange<'c> {
     matched: MatchedPolicy<'c>,
     state: &'c ClusterState,
     /// The name of the stored rule that the request replaces; empty if it replaces none.
@@ -50,7 +50,7 @@ struct Change<'c> {
     context: &'c Context<'c>,
 }
 
-impl Change<'_> {
+impl RuleSetChange<'_> {
     /// Returns the devices that all rules together taint after the request.
     fn tainted_after(&self, by_class: bool) -> TaintedDevices<'_> {
         self.tainted_with(Some(&self.new), by_class)
@@ -63,7 +63,7 @@ impl Change<'_> {
 
     fn tainted_with<'s>(&'s self, with: Option<&'s ProposedChange>, by_class: bool) -> TaintedDevices<'s> {
         let (snapshot, profile) = (&*self.state.snapshot, self.context.profile);
-        RulesTogether { snapshot, profile, without: self.name, with, by_class }.tainted_devices()
+        TaintedDevicesQuery { snapshot, profile, without: self.name, with, by_class }.tainted_devices()
     }
 
     /// Returns the drivers that the policy is about.
@@ -72,13 +72,13 @@ impl Change<'_> {
         drivers.filter(|driver| self.matched.policy.scope.matches_driver(driver))
     }
 
-    /// Returns the number of devices that are tainted of the drivers that the policy is about.
-    fn total(&self, tainted: &TaintedDevices<'_>) -> usize {
+    /// Returns how many devices of the drivers that the policy is about are tainted.
+    fn count_tainted(&self, tainted: &TaintedDevices<'_>) -> usize {
         self.drivers().map(|driver| tainted.count(driver)).sum()
     }
 
-    /// Returns which limits are exceeded further than before the request; `None` if none are. `driver` is that of the
-    /// rule's selector.
+    /// Returns by how much `maxTainted` is exceeded, if more devices are tainted than before the request; otherwise
+    /// `None`. `driver` is that of the rule's selector.
     fn exceeded_limit(
         &self,
         limit: TaintedLimit,
@@ -88,8 +88,8 @@ impl Change<'_> {
         let after = self.tainted_after(by_class);
         match limit {
             TaintedLimit::Number(limit) => {
-                let total = self.total(&after);
-                if total <= limit || total <= self.total(&self.tainted_before()) {
+                let total = self.count_tainted(&after);
+                if total <= limit || total <= self.count_tainted(&self.tainted_before()) {
                     return None;
                 }
                 let devices = if limit == 1 { "device" } else { "devices" };
@@ -127,7 +127,7 @@ impl Change<'_> {
     }
 }
 
-/// The number of tainted devices that exceeds a limit of `maxTainted`, and the limit, as texts.
+/// How many devices are tainted and how many `maxTainted` allows, as texts for the message.
 struct ExceededLimit {
     /// The exceeded amount, such as `51 of the 1000 devices of driver gpu.example.com`.
     found: String,
@@ -136,15 +136,15 @@ struct ExceededLimit {
     short: String,
 }
 
-impl Limits {
-    /// Checks how many devices all rules together taint after the request.
-    pub(super) fn check_tainted(
+impl ImpactLimits {
+    /// Reports a rule with which all rules together taint more devices than `maxTainted` allows.
+    pub(super) fn check_tainted_devices(
         &self,
         matched: MatchedPolicy<'_>,
         admission: &DecodedAttributes<'_>,
         context: &Context<'_>,
         selection: &DeviceSelection<'_>,
-        cache: &CountCache,
+        cache: &ImpactCache,
         report: &mut ViolationReport<'_>,
     ) {
         let (Some(limit), view::Body::Rule(rule)) = (self.max_tainted, admission.object.body) else { return };
@@ -165,7 +165,7 @@ impl Limits {
         let new = ProposedChange::from_decoded_rule(rule);
         // Not `generateName`: a rule whose name is generated replaces none.
         let name = rule.metadata().name();
-        let change = Change { matched, state, name, new, old, context };
+        let change = RuleSetChange { matched, state, name, new, old, context };
         let driver = selection.selector.and_then(view::TaintSelector::driver);
         let Some(excess) = change.exceeded_limit(limit, driver, true) else {
             // Rules that were created since then do not count, and they can be as many as anybody likes.

@@ -1,6 +1,6 @@
 //! TolerationPolicies of two sets compared: representative tolerations, and what policies say about them.
 //!
-//! Invariant: if two groups of policies give the same answers for all [representatives](Aspect::probes), they give the
+//! Invariant: if two groups of policies give the same answers for all [representatives](Aspect::samples), they give the
 //! same answers for every toleration, because entries compare keys, values, effects and seconds with finitely many
 //! constants.
 
@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use super::written::WrittenToleration;
 use super::{EntryGroup, TolerationPolicy, toleration_policies};
 use crate::admission::Operation;
-use crate::policy::diff::{Aspect, Circumstances, level_at};
+use crate::policy::diff::{Aspect, SampleContext, level_at};
 use crate::policy::entries::{TolerationEntry, yaml_scalar};
 use crate::policy::{MatchedPolicy, Policy};
 use crate::rules::Level;
@@ -39,32 +39,6 @@ impl SampleToleration {
             seconds: self.seconds,
         }
     }
-
-    /// Returns the toleration as YAML, such as `{key: a/b, operator: Exists, effect: NoExecute}`, with `*`
-    /// for names that no entry contains.
-    fn describe(&self) -> String {
-        let mut fields = Vec::new();
-        if let Some(key) = &self.key {
-            let text = match key.as_str() {
-                OTHER_KEY => "any other key".to_owned(),
-                key => match key.strip_suffix(OTHER) {
-                    Some(prefix) => format!("{prefix}* (any other name)"),
-                    None => yaml_scalar(key),
-                },
-            };
-            fields.push(format!("key: {text}"));
-        }
-        match self.value.as_deref() {
-            None => fields.push("operator: Exists".to_owned()),
-            Some(OTHER) => fields.push("value: any other value".to_owned()),
-            Some(value) => fields.push(format!("value: {}", yaml_scalar(value))),
-        }
-        if self.effects != Effects::KNOWN {
-            fields.extend(self.effects.names().map(|effect| format!("effect: {effect}")));
-        }
-        fields.extend(self.seconds.map(|seconds| format!("tolerationSeconds: {seconds}")));
-        format!("toleration {{{}}}", fields.join(", "))
-    }
 }
 
 impl TolerationPolicy {
@@ -73,22 +47,22 @@ impl TolerationPolicy {
         self.entries().filter_map(|grant| grant.terms.expires)
     }
 
-    /// All entries of the policy, including those derived from default tolerations.
+    /// Returns all entries of the policy, including those derived from default tolerations.
     pub(in crate::policy) fn entries(&self) -> impl Iterator<Item = &TolerationEntry> {
         self.allowed_entries().chain(&self.deny)
     }
 }
 
-/// The tolerations that TolerationPolicies allow and deny.
-pub(in crate::policy) struct AllowedTolerations<'s> {
+/// What the TolerationPolicies that match allow and deny, to be compared with those of the other set.
+pub(in crate::policy) struct ComparedTolerations<'s> {
     groups: Vec<EntryGroup<'s>>,
     now: Timestamp,
 }
 
-impl<'s> Aspect<'s> for AllowedTolerations<'s> {
+impl<'s> Aspect<'s> for ComparedTolerations<'s> {
     type Sample = SampleToleration;
 
-    fn samples(policies: &[MatchedPolicy<'s>], _: &Circumstances<'_>) -> Vec<SampleToleration> {
+    fn samples(policies: &[MatchedPolicy<'s>], _: &SampleContext<'_>) -> Vec<SampleToleration> {
         let entries: Vec<&PolicyEntry> = toleration_policies(policies)
             .flat_map(|(_, policy)| policy.entries().map(|grant| &grant.entry))
             .collect();
@@ -132,10 +106,10 @@ impl<'s> Aspect<'s> for AllowedTolerations<'s> {
         samples
     }
 
-    fn of(policies: &[MatchedPolicy<'s>], circumstances: &Circumstances<'_>) -> AllowedTolerations<'s> {
+    fn of(policies: &[MatchedPolicy<'s>], circumstances: &SampleContext<'_>) -> ComparedTolerations<'s> {
         let group = |level| EntryGroup::of(policies, level, Some(circumstances.now));
         let groups = [Level::Deny, Level::Warn, Level::Audit].into_iter().filter_map(group).collect();
-        AllowedTolerations { groups, now: circumstances.now }
+        ComparedTolerations { groups, now: circumstances.now }
     }
 
     fn level(&self, sample: &SampleToleration) -> Option<Level> {
@@ -144,8 +118,30 @@ impl<'s> Aspect<'s> for AllowedTolerations<'s> {
         refusing.map(|policy| level_at(policy, self.now)).max()
     }
 
+    /// Returns the toleration as YAML, such as `{key: a/b, operator: Exists, effect: NoExecute}`, with words such as
+    /// `any other key` for names that no entry contains.
     fn describe(sample: &SampleToleration) -> String {
-        sample.describe()
+        let mut fields = Vec::new();
+        if let Some(key) = &sample.key {
+            let text = match key.as_str() {
+                OTHER_KEY => "any other key".to_owned(),
+                key => match key.strip_suffix(OTHER) {
+                    Some(prefix) => format!("{prefix}* (any other name)"),
+                    None => yaml_scalar(key),
+                },
+            };
+            fields.push(format!("key: {text}"));
+        }
+        match sample.value.as_deref() {
+            None => fields.push("operator: Exists".to_owned()),
+            Some(OTHER) => fields.push("value: any other value".to_owned()),
+            Some(value) => fields.push(format!("value: {}", yaml_scalar(value))),
+        }
+        if sample.effects != Effects::KNOWN {
+            fields.extend(sample.effects.names().map(|effect| format!("effect: {effect}")));
+        }
+        fields.extend(sample.seconds.map(|seconds| format!("tolerationSeconds: {seconds}")));
+        format!("toleration {{{}}}", fields.join(", "))
     }
 
     /// Removes tolerations that another one includes, and those of all keys if only some keys differ.
@@ -162,7 +158,7 @@ impl<'s> Aspect<'s> for AllowedTolerations<'s> {
 }
 
 impl<'s> EntryGroup<'s> {
-    /// The policies that refuse to tolerate these taints.
+    /// Returns the policies that do not allow to tolerate these taints.
     fn refusing_policies(&self, taints: &ToleratedTaints<'_>) -> impl Iterator<Item = &'s Policy> {
         let restricting = self.restricting.filter(|_| !self.uncovered_effects(taints).is_empty());
         let requiring = self.requires_key.filter(|_| taints.key.is_none());
@@ -172,27 +168,28 @@ impl<'s> EntryGroup<'s> {
     }
 }
 
-/// The tolerations that policies add to new claims.
-pub(in crate::policy) struct AddedTolerations<'s>(Vec<&'s WrittenToleration>);
+/// The tolerations that policies add to new claims, to be compared with those of the other set.
+pub(in crate::policy) struct ComparedDefaults<'s>(Vec<&'s WrittenToleration>);
 
-impl<'s> Aspect<'s> for AddedTolerations<'s> {
+impl<'s> Aspect<'s> for ComparedDefaults<'s> {
     type Sample = &'s WrittenToleration;
 
     fn samples(
         policies: &[MatchedPolicy<'s>],
-        circumstances: &Circumstances<'_>,
+        circumstances: &SampleContext<'_>,
     ) -> Vec<&'s WrittenToleration> {
-        AddedTolerations::of(policies, circumstances).0
+        ComparedDefaults::of(policies, circumstances).0
     }
 
-    fn of(policies: &[MatchedPolicy<'s>], circumstances: &Circumstances<'_>) -> AddedTolerations<'s> {
+    fn of(policies: &[MatchedPolicy<'s>], circumstances: &SampleContext<'_>) -> ComparedDefaults<'s> {
         let adding = toleration_policies(policies).filter(|(matched, _)| {
             circumstances.operation == Operation::Create && matched.binds && matched.policy.adds_defaults()
         });
-        AddedTolerations(adding.flat_map(|(_, policy)| &policy.defaults).collect())
+        ComparedDefaults(adding.flat_map(|(_, policy)| &policy.defaults).collect())
     }
 
-    /// The level for a default toleration. Adding a default toleration has the same effect as allowing it.
+    /// Returns `Deny` for a default toleration that is not added, because not adding it has the same effect as not
+    /// allowing it.
     fn level(&self, sample: &&'s WrittenToleration) -> Option<Level> {
         let wanted = sample.tolerated_for(false);
         let is_added = self.0.iter().any(|added| added.tolerated_for(false).contains(&wanted));

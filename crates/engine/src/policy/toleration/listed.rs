@@ -32,7 +32,7 @@ pub struct ListedEntry {
     pub is_conditional: bool,
 }
 
-/// The entries of the policies with one action.
+/// The tolerations that the policies with one action allow, deny and add.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ListedTolerations {
     /// The level for tolerations that are not allowed.
@@ -52,9 +52,9 @@ pub struct ListedTolerations {
 }
 
 impl PolicySet {
-    /// Returns what new claims in a namespace may tolerate, if this user creates them, for each action that a
-    /// policy has. The error names a policy that selects by labels which are not known.
-    pub fn tolerations(
+    /// Returns what claims may tolerate that this user creates in a namespace, for each action that a policy has. The
+    /// error names a policy that selects namespaces by labels which are not known.
+    pub fn listed_tolerations(
         &self,
         namespace: &str,
         labels: Labels<'_>,
@@ -69,17 +69,19 @@ impl PolicySet {
         for policy in about_claims {
             match policy.scope.applies(Operation::Create, Some(namespace), labels) {
                 ScopeMatch::No => {}
-                ScopeMatch::Yes => matched.push(MatchedPolicy { policy, binds: !policy.exempt.cover(user) }),
+                ScopeMatch::Yes => {
+                    matched.push(MatchedPolicy { policy, binds: !policy.exempt.exempts(user) })
+                }
                 ScopeMatch::Unknown => return Err(policy.id()),
             }
         }
         let levels = [Level::Deny, Level::Warn, Level::Audit];
-        Ok(levels.into_iter().filter_map(|action| listed(&matched, action, now)).collect())
+        Ok(levels.into_iter().filter_map(|action| list_entries(&matched, action, now)).collect())
     }
 }
 
 /// Lists the entries of the policies with an action; `None` if there are none.
-fn listed(policies: &[MatchedPolicy<'_>], action: Level, now: Timestamp) -> Option<ListedTolerations> {
+fn list_entries(policies: &[MatchedPolicy<'_>], action: Level, now: Timestamp) -> Option<ListedTolerations> {
     let ours: Vec<_> =
         toleration_policies(policies).filter(|(matched, _)| matched.policy.action == action).collect();
     if ours.is_empty() {
@@ -99,7 +101,7 @@ fn listed(policies: &[MatchedPolicy<'_>], action: Level, now: Timestamp) -> Opti
                 entry: Some(grant.entry.clone()),
                 reason: grant.terms.reason.as_deref().map(str::to_owned),
                 expires: grant.terms.expires.map(gotime::rfc3339),
-                ..of_policy(matched.policy, &grant.terms.location)
+                ..listed_entry_of(matched.policy, &grant.terms.location)
             })
             .collect()
     };
@@ -109,7 +111,7 @@ fn listed(policies: &[MatchedPolicy<'_>], action: Level, now: Timestamp) -> Opti
     {
         defaults.extend(policy.defaults.iter().enumerate().map(|(index, default)| ListedEntry {
             text: default.to_string(),
-            ..of_policy(matched.policy, &format!("defaults[{index}]"))
+            ..listed_entry_of(matched.policy, &format!("defaults[{index}]"))
         }));
     }
     Some(ListedTolerations {
@@ -124,8 +126,8 @@ fn listed(policies: &[MatchedPolicy<'_>], action: Level, now: Timestamp) -> Opti
     })
 }
 
-/// An entry at a location of a policy.
-fn of_policy(policy: &Policy, location: &str) -> ListedEntry {
+/// Creates a list entry for an entry of a policy, without its text and terms.
+fn listed_entry_of(policy: &Policy, location: &str) -> ListedEntry {
     ListedEntry {
         policy: policy.id(),
         source: policy.source.to_string(),
@@ -134,6 +136,6 @@ fn of_policy(policy: &Policy, location: &str) -> ListedEntry {
         entry: None,
         reason: None,
         expires: None,
-        is_conditional: policy.expressions.has_conditions(),
+        is_conditional: !policy.expressions.conditions.is_empty(),
     }
 }

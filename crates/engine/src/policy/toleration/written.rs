@@ -10,7 +10,7 @@ use tollgate_api::profile::Profile;
 use tollgate_api::view::Toleration;
 use tollgate_document::doc::{New, Value};
 
-/// A toleration as text fields; an empty text is a field that is not set.
+/// A toleration as a user would write it, with owned texts; an empty text is a field that is not set.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(in crate::policy) struct WrittenToleration {
     key: Box<str>,
@@ -59,8 +59,8 @@ impl WrittenToleration {
         self.tolerated_for(self.effect.is_empty() && profile.empty_effect_stops_eviction)
     }
 
-    /// Returns the taints that the toleration matches: forever if `ignores_seconds`, otherwise for as many seconds
-    /// as it states.
+    /// Returns the taints that the toleration matches: forever if `ignores_seconds` is true, otherwise for its
+    /// `tolerationSeconds`.
     pub(super) fn tolerated_for(&self, ignores_seconds: bool) -> ToleratedTaints<'_> {
         ToleratedTaints {
             key: self.key(),
@@ -121,7 +121,7 @@ pub(super) fn allowed_instead<'e>(
 ) -> Vec<WrittenToleration> {
     let with_effect = |effect: &str| {
         let part = WrittenToleration { effect: effect.into(), ..wanted.clone() };
-        let near = nearest_in(&part, nearest(&part.tolerated(profile))?)?;
+        let near = nearest_within_entry(&part, nearest(&part.tolerated(profile))?)?;
         is_allowed(&near.tolerated(profile)).then_some(near)
     };
     if let Some(near) = with_effect(&wanted.effect) {
@@ -135,9 +135,9 @@ pub(super) fn allowed_instead<'e>(
     }
 }
 
-/// Returns what comes nearest to the toleration, with the same effect, inside of an entry; `None` if the entry is for
-/// other keys.
-fn nearest_in(wanted: &WrittenToleration, entry: &PolicyEntry) -> Option<WrittenToleration> {
+/// Returns the toleration with the same effect that an entry allows and that is nearest to the wanted one; `None` if
+/// the entry is for other keys.
+fn nearest_within_entry(wanted: &WrittenToleration, entry: &PolicyEntry) -> Option<WrittenToleration> {
     let mut near = wanted.clone();
     match &entry.keys {
         keys if keys.contains(wanted.key()) => {}
@@ -170,7 +170,7 @@ fn is_misspelt(written: &str, key: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::{WrittenToleration, allowed_instead};
-    use crate::tolerance::coverage::{Effects, KeyPattern, PolicyEntry, nearest, uncovered};
+    use crate::tolerance::coverage::{Effects, KeyPattern, PolicyEntry, nearest_entry, uncovered_effects};
     use tollgate_document::doc;
 
     fn entry(key: &str, values: Option<&[&str]>, effects: Effects, seconds: Option<i64>) -> PolicyEntry {
@@ -189,8 +189,8 @@ mod tests {
         let near = allowed_instead(
             &wanted,
             tollgate_api::profile::DEFAULT,
-            |taints| nearest(taints, taints.effects, entries).and_then(|(index, _)| entries.get(index)),
-            |taints| uncovered(taints, entries).is_empty(),
+            |taints| nearest_entry(taints, taints.effects, entries).and_then(|(index, _)| entries.get(index)),
+            |taints| uncovered_effects(taints, entries).is_empty(),
         );
         let texts: Vec<String> = near.iter().map(ToString::to_string).collect();
         if texts.is_empty() { "nothing".to_owned() } else { texts.join(" and ") }

@@ -16,7 +16,7 @@ use tollgate_document::field::Path;
 
 pub(super) fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
     match admission.object.body {
-        Body::ClassicClass(class) => check_class(cx, class),
+        Body::ClassicClass(class) => check_classic_class(cx, class),
         Body::ClassicClaim(claim) if admission.is_status() => {
             status::check_classic_status(cx, admission, claim)
         }
@@ -26,7 +26,7 @@ pub(super) fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
     }
 }
 
-fn check_class(cx: &mut Cx<'_, '_>, class: ClassicClass<'_>) {
+fn check_classic_class(cx: &mut Cx<'_, '_>, class: ClassicClass<'_>) {
     let at = Path::ROOT.field("driverName");
     if class.driver_name().is_empty() {
         cx.report(CLASSIC_DRIVER, &at).required("");

@@ -39,7 +39,7 @@ pub(super) fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
     if let Some(filter) = devices.filter() {
         check_filter(cx, &at.field("filter"), filter, old);
     }
-    check_entries(cx, &at, devices);
+    check_patched_attributes(cx, &at, devices);
     check_taints(cx, &at.field("taints"), devices);
 }
 
@@ -63,11 +63,11 @@ fn check_filter(
     }
     let is_same =
         |old: TaintSelector<'_>| same_member(filter.json(), old.json(), &DEVICE_PATCH_FILTER, "selectors");
-    selectors::check_list(cx, &at.field("selectors"), filter.selectors(), old.is_some_and(is_same));
+    selectors::check_selectors(cx, &at.field("selectors"), filter.selectors(), old.is_some_and(is_same));
 }
 
 /// Checks the number, names and values of the attributes and capacities that a patch sets.
-fn check_entries(cx: &mut Cx<'_, '_>, at: &Path<'_>, patch: DevicePatch<'_>) {
+fn check_patched_attributes(cx: &mut Cx<'_, '_>, at: &Path<'_>, patch: DevicePatch<'_>) {
     let (attributes, capacity) = (patch.attributes(), patch.capacity());
     let entries = attributes.len() + capacity.len();
     if entries > ATTRIBUTES_LIMIT {
@@ -79,7 +79,7 @@ fn check_entries(cx: &mut Cx<'_, '_>, at: &Path<'_>, patch: DevicePatch<'_>) {
     let attributes_at = at.field("attributes");
     for (name, attribute) in attributes.iter() {
         check_patched_attribute_name(cx, &attributes_at, name);
-        check_value(cx, &attributes_at.key(name), attribute);
+        check_patched_value(cx, &attributes_at.key(name), attribute);
     }
     for (name, _) in capacity.iter() {
         check_patched_attribute_name(cx, &at.field("capacity"), name);
@@ -92,7 +92,7 @@ fn check_patched_attribute_name(cx: &mut Cx<'_, '_>, map_at: &Path<'_>, name: &s
 }
 
 /// Checks that an attribute has exactly one value; `null` counts as a value, because it removes the attribute.
-fn check_value(cx: &mut Cx<'_, '_>, at: &Path<'_>, attribute: Attribute<'_>) {
+fn check_patched_value(cx: &mut Cx<'_, '_>, at: &Path<'_>, attribute: Attribute<'_>) {
     if attribute.string().is_some_and(|string| string.len() > VALUE_LIMIT) {
         cx.report(PATCH_ATTRIBUTE_VALUE, &at.field("string")).too_long(too_long(VALUE_LIMIT));
     }

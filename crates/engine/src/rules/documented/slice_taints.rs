@@ -29,11 +29,11 @@ pub(super) fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
             .too_many(BadValue::Excess { count, limit }, format_args!("KEP-5055 allows at most {limit}"));
     }
     for (index, entry) in taints.iter().enumerate() {
-        check_entry(cx, &taints_at.index(index), entry);
+        check_slice_taint(cx, &taints_at.index(index), entry);
     }
 }
 
-fn check_entry(cx: &mut Cx<'_, '_>, at: &Path<'_>, entry: SliceTaint<'_>) {
+fn check_slice_taint(cx: &mut Cx<'_, '_>, at: &Path<'_>, entry: SliceTaint<'_>) {
     let device_at = at.field("device");
     if entry.device().is_empty() {
         cx.report(SLICE_TAINT_DEVICE, &device_at).required("");

@@ -24,7 +24,7 @@ pub(super) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, placed: &LocatedTaint<'_
         && let Some(rate) = taint.evictions_per_second()
         && rate <= 0
     {
-        let at = at.field("evictionsPerSecond");
-        cx.report(EVICTION_RATE, &at).invalid(BadValue::Int(rate), "must be greater than 0");
+        cx.report(EVICTION_RATE, &at.field("evictionsPerSecond"))
+            .invalid(BadValue::Int(rate), "must be greater than 0");
     }
 }

@@ -40,8 +40,8 @@ fn check_replacements(cx: &mut Cx<'_, '_>, at: &Path<'_>, replacements: Replacem
         }
     });
     if let Some(seconds) = replacements.taint_replacement_time_seconds().filter(|seconds| *seconds < 0) {
-        let at = at.field("taintReplacementTimeSeconds");
-        cx.report(TAINT_OPTION_DURATION, &at).invalid(BadValue::Int(seconds), NOT_NEGATIVE);
+        cx.report(TAINT_OPTION_DURATION, &at.field("taintReplacementTimeSeconds"))
+            .invalid(BadValue::Int(seconds), NOT_NEGATIVE);
     }
 }
 

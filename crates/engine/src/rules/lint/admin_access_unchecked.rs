@@ -3,31 +3,28 @@
 use crate::admission::{AdminAccess, DecodedAttributes};
 use crate::rules::Cx;
 use crate::rules::table::ADMIN_ACCESS_UNCHECKED;
-use tollgate_api::view::{Body, Request};
-use tollgate_document::field::Path;
+use crate::site;
+use tollgate_api::view::Request;
 
 pub(super) fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
-    let spec_at = Path::ROOT.field("spec");
-    let inner_at = spec_at.field("spec");
-    let (spec, at) = match admission.object.body {
-        _ if admission.is_status() || cx.context.admin_access != AdminAccess::Unknown => return,
-        Body::Claim(claim) => (claim.spec(), &spec_at),
-        Body::Template(template) => (template.spec().spec(), &inner_at),
-        _ => return,
-    };
-    let devices_at = at.field("devices");
-    let requests_at = devices_at.field("requests");
-    for (index, request) in spec.devices().requests().iter().enumerate() {
-        let Some(body) = request.exactly(cx.version) else { continue };
-        if body.admin_access() == Some(true) {
-            let detail = "not checked, because the labels of the namespace are not available";
-            let request_at = requests_at.index(index);
-            let exactly_at = Request::exactly_at(&request_at, cx.version);
-            let label = cx.profile.admin_access_label;
-            cx.report(ADMIN_ACCESS_UNCHECKED, &exactly_at.field("adminAccess")).forbidden(detail).help(format_args!(
+    if admission.is_status() || cx.context.admin_access != AdminAccess::Unknown {
+        return;
+    }
+    site::visit_claim_spec(admission.object, |at, spec| {
+        let devices_at = at.field("devices");
+        let requests_at = devices_at.field("requests");
+        for (index, request) in spec.devices().requests().iter().enumerate() {
+            let Some(body) = request.exactly(cx.version) else { continue };
+            if body.admin_access() == Some(true) {
+                let detail = "not checked, because the labels of the namespace are not available";
+                let request_at = requests_at.index(index);
+                let exactly_at = Request::exactly_at(&request_at, cx.version);
+                let label = cx.profile.admin_access_label;
+                cx.report(ADMIN_ACCESS_UNCHECKED, &exactly_at.field("adminAccess")).forbidden(detail).help(format_args!(
                 "the API server rejects this request unless the namespace has the label `{label}: \"true\"`; to \
                  check the label, pass the Namespace object with `--namespaces FILE`"
             ));
+            }
         }
-    }
+    });
 }

@@ -45,8 +45,7 @@ fn check_replacements(cx: &mut Cx<'_, '_>, at: &Path<'_>, replacements: Replacem
     match replacements.enabled() {
         _ if options.is_empty() => {
             if let Some(seconds) = replacements.taint_replacement_time_seconds() {
-                let at = at.field("taintReplacementTimeSeconds");
-                cx.report(TAINT_REPLACEMENT_OFF, &at)
+                cx.report(TAINT_REPLACEMENT_OFF, &at.field("taintReplacementTimeSeconds"))
                     .invalid(BadValue::Int(seconds), "has no effect without `taintReplacementOptions`");
             }
         }

@@ -3,27 +3,23 @@
 use crate::admission::DecodedAttributes;
 use crate::rules::Cx;
 use crate::rules::table::TWO_ATTRIBUTE_CONSTRAINT;
-use tollgate_api::view::Body;
-use tollgate_document::field::Path;
+use crate::site;
 
 pub(super) fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
-    let spec_at = Path::ROOT.field("spec");
-    let inner_at = spec_at.field("spec");
-    let (spec, at) = match admission.object.body {
-        _ if admission.is_status() => return,
-        Body::Claim(claim) => (claim.spec(), &spec_at),
-        Body::Template(template) => (template.spec().spec(), &inner_at),
-        _ => return,
-    };
-    let devices_at = at.field("devices");
-    let constraints_at = devices_at.field("constraints");
-    for (index, constraint) in spec.devices().constraints().iter().enumerate() {
-        if constraint.match_attribute().is_some() && constraint.distinct_attribute().is_some() {
-            let detail = "ignored, because `matchAttribute` is also set";
-            let at = constraints_at.index(index);
-            cx.report(TWO_ATTRIBUTE_CONSTRAINT, &at.field("distinctAttribute"))
-                .forbidden(detail)
-                .help("set `matchAttribute` and `distinctAttribute` in separate constraints");
-        }
+    if admission.is_status() {
+        return;
     }
+    site::visit_claim_spec(admission.object, |at, spec| {
+        let devices_at = at.field("devices");
+        let constraints_at = devices_at.field("constraints");
+        for (index, constraint) in spec.devices().constraints().iter().enumerate() {
+            if constraint.match_attribute().is_some() && constraint.distinct_attribute().is_some() {
+                let detail = "ignored, because `matchAttribute` is also set";
+                let at = constraints_at.index(index);
+                cx.report(TWO_ATTRIBUTE_CONSTRAINT, &at.field("distinctAttribute"))
+                    .forbidden(detail)
+                    .help("set `matchAttribute` and `distinctAttribute` in separate constraints");
+            }
+        }
+    });
 }

@@ -3,6 +3,7 @@
 use crate::admission::DecodedAttributes;
 use crate::rules::Cx;
 use crate::rules::table::UNCHECKED_ATTRIBUTE_NAME;
+use crate::site;
 use tollgate_api::view::{Body, ClaimSpec, Device, SliceSpec};
 use tollgate_document::field::Path;
 use tollgate_formats::names;
@@ -16,9 +17,7 @@ pub(super) fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
     match admission.object.body {
         _ if admission.is_status() => {}
         Body::Slice(slice) => check_slice(cx, &spec_at, slice.spec()),
-        Body::Claim(claim) => check_claim(cx, &spec_at, claim.spec()),
-        Body::Template(template) => check_claim(cx, &spec_at.field("spec"), template.spec().spec()),
-        _ => {}
+        _ => site::visit_claim_spec(admission.object, |at, spec| check_claim(cx, at, spec)),
     }
 }
 
@@ -52,13 +51,13 @@ fn check_claim(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: ClaimSpec<'_>) {
 }
 
 /// True if API servers validate the name: it has at most one slash.
-fn is_checked(name: &str) -> bool {
+fn is_checked_by_server(name: &str) -> bool {
     let (before, _) = names::split_prefix(name);
     before.is_none_or(|before| !before.contains('/'))
 }
 
 fn check_attribute_name(cx: &mut Cx<'_, '_>, at: &Path<'_>, name: &str) {
-    if !is_checked(name) {
+    if !is_checked_by_server(name) {
         cx.report(UNCHECKED_ATTRIBUTE_NAME, at).invalid(name, DETAIL).help(HELP);
     }
 }

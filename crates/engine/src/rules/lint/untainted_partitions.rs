@@ -36,7 +36,7 @@ pub(super) fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
     if !spec.devices().iter().any(is_concerned) {
         return;
     }
-    let consumers = Consumers::new(spec, version);
+    let consumers = CounterUse::new(spec, version);
     let spec_at = Path::ROOT.field("spec");
     let devices_at = spec_at.field("devices");
     for (index, device) in spec.devices().iter().enumerate().filter(|(_, device)| is_concerned(*device)) {
@@ -76,12 +76,13 @@ fn is_tainted(device: Device<'_>, version: Version) -> bool {
     taints.any(|taint| matches!(taint.effect(), "NoSchedule" | "NoExecute"))
 }
 
-/// The devices of a slice by the counters that they consume.
-struct Consumers<'d> {
+/// The devices of a slice by the shared counters that they consume.
+struct CounterUse<'d> {
     /// The consuming devices, by counter set and counter.
     by_counter: HashMap<(&'d str, &'d str), CounterConsumers<'d>, RandomState>,
 }
 
+/// The devices that consume one shared counter, and how many of them are tainted.
 #[derive(Default)]
 struct CounterConsumers<'d> {
     /// Index and name of each device.
@@ -89,8 +90,8 @@ struct CounterConsumers<'d> {
     tainted: usize,
 }
 
-impl<'d> Consumers<'d> {
-    fn new(spec: SliceSpec<'d>, version: Version) -> Consumers<'d> {
+impl<'d> CounterUse<'d> {
+    fn new(spec: SliceSpec<'d>, version: Version) -> CounterUse<'d> {
         let mut by_counter: HashMap<_, CounterConsumers<'d>, RandomState> = HashMap::default();
         for (index, device) in spec.devices().iter().enumerate() {
             let is_tainted = is_tainted(device, version);
@@ -100,7 +101,7 @@ impl<'d> Consumers<'d> {
                 consumers.tainted += usize::from(is_tainted);
             }
         }
-        Consumers { by_counter }
+        CounterUse { by_counter }
     }
 
     /// Returns the names of the other devices that consume a counter of a tainted device, in order; none if one of them

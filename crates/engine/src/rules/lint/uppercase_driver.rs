@@ -5,8 +5,7 @@ use crate::rules::Cx;
 use crate::rules::table::UPPERCASE_DRIVER;
 use tollgate_api::view::Body;
 use tollgate_document::field::Path;
-use tollgate_formats::gofmt;
-use tollgate_formats::names;
+use tollgate_formats::{gofmt, names};
 
 // upstream v1.36 resourceslice strategy WarningsOnCreate
 pub(super) fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {

@@ -5,8 +5,7 @@ use crate::rules::table::UPPERCASE_SELECTOR_DRIVER;
 use crate::site::DeviceSelection;
 use tollgate_api::view::TaintSelector;
 use tollgate_document::field::Path;
-use tollgate_formats::gofmt;
-use tollgate_formats::names;
+use tollgate_formats::{gofmt, names};
 
 pub(super) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, selection: &DeviceSelection<'_>) {
     let driver = selection.selector.and_then(TaintSelector::driver).unwrap_or_default();

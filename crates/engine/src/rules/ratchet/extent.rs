@@ -14,7 +14,7 @@ use crate::admission::DecodedAttributes;
 use tollgate_api::view::{Body, DevicePatch, Slice, Taint, TaintRuleSpec, TaintSelector, View};
 use tollgate_formats::gotime::Timestamp;
 
-/// How an update changes the set of devices and pods that the taints of an object affect.
+/// How an update changes what the taints of an object reach: which devices, how strongly and how soon.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Extent {
     /// The taints may affect more, so that stored findings do not excuse new ones.
@@ -32,7 +32,7 @@ const DEFAULT_RATE: i64 = 10;
 /// hostile ones.
 const MAX_SEARCHED: usize = 128;
 
-/// Compares the effect of the taints in an update with that of the stored taints.
+/// Compares what the taints of an object reach after an update with what they reach before.
 pub fn extent(admission: &DecodedAttributes<'_>) -> Extent {
     // The server ignores the spec in a status request.
     if admission.is_status() {
@@ -49,6 +49,7 @@ pub fn extent(admission: &DecodedAttributes<'_>) -> Extent {
     }
 }
 
+/// True if both slices list devices of the same driver and pool.
 fn is_same_pool(old: Slice<'_>, new: Slice<'_>) -> bool {
     let (old, new) = (old.spec(), new.spec());
     (old.driver(), old.pool().name()) == (new.driver(), new.pool().name())
@@ -89,7 +90,7 @@ fn patch_extent(old: DevicePatch<'_>, new: DevicePatch<'_>) -> Extent {
     }
     let (before, after) = (old.taints(), new.taints());
     let has = |taint: Taint<'_>| {
-        before.iter().any(|stored| is_within(stored, taint) && is_same_content(stored, taint))
+        before.iter().any(|stored| is_same_or_weaker(stored, taint) && is_same_content(stored, taint))
     };
     let is_short = before.len() <= MAX_SEARCHED && after.len() <= MAX_SEARCHED;
     let is_same = |name: &str| old.json().get(name).to_json() == new.json().get(name).to_json();
@@ -135,7 +136,7 @@ fn is_same_content(old: Taint<'_>, new: Taint<'_>) -> bool {
 
 /// True if the new taint has the same key and value as the old one and is not stronger, so that the old one can excuse
 /// it.
-pub(super) fn is_within(old: Taint<'_>, new: Taint<'_>) -> bool {
+pub(super) fn is_same_or_weaker(old: Taint<'_>, new: Taint<'_>) -> bool {
     is_same_taint(old, new) && Strength::of(old).covers(&Strength::of(new))
 }
 
@@ -160,7 +161,7 @@ impl Strength {
         }
     }
 
-    /// True if the other taint is not stronger than this one.
+    /// True if the taint with strength `new` is not stronger than this one.
     pub(super) fn covers(&self, new: &Strength) -> bool {
         if new.rate > self.rate {
             return false;
@@ -170,14 +171,10 @@ impl Strength {
             (Some(old), Some(new)) if new < old => true,
             (Some(old), Some(new)) if new > old => false,
             (None, _) | (_, None) if self.rank != new.rank || self.unknown != new.unknown => false,
-            _ => !is_earlier(self.time.0, new.time.0),
+            // A taint without a time counts as earlier than any with one.
+            _ => self.time.0.is_none_or(|old| new.time.0.is_some_and(|new| new >= old)),
         }
     }
-}
-
-/// True if the new time is earlier than the old one. A taint without a time counts as earlier than any with one.
-fn is_earlier(old: Option<Timestamp>, new: Option<Timestamp>) -> bool {
-    old.is_some_and(|old| new.is_none_or(|new| new < old))
 }
 
 /// Returns the rank of an effect, from 0 for None to 2 for NoExecute; `None` if it is unknown.

@@ -2,7 +2,7 @@
 //!
 //! Only a new allocation is judged: what is stored was judged by the release that stored it.
 
-use super::constraints::{self, Names};
+use super::constraints::{self, Requests};
 use super::naming::{self, POOL_LIMIT, too_long};
 use super::taint::supported_values;
 use super::{binding, claim, config, hub, lists, node_selector, skip_operations, toleration};
@@ -27,7 +27,7 @@ const RESULTS_LIMIT: usize = 32;
 /// Maximum number of configurations from the claim and the class together.
 const CONFIGS_LIMIT: usize = 64;
 /// The schema type of an allocation, for printing one that was changed.
-static WHOLE: Ty = Ty::Struct(&ALLOCATION);
+static ALLOCATION_TYPE: Ty = Ty::Struct(&ALLOCATION);
 const CONFIG_SOURCES: &[&str] = &["FromClaim", "FromClass"];
 
 /// Checks an allocation that is new, or that a stored one is unchanged. Nothing if the new status has none.
@@ -37,39 +37,44 @@ pub fn check_allocation_result(
     at: &Path<'_>,
     new: ClaimStatus<'_>,
     old: ClaimStatus<'_>,
-    names: &Names<'_>,
+    names: &Requests<'_>,
 ) {
     let Some(allocation) = new.allocation() else { return };
     if old.allocation().is_none() {
-        return check_new(cx, at, allocation, names);
+        return check_new_allocation(cx, at, allocation, names);
     }
     if equal::same_member(new.json(), old.json(), &CLAIM_STATUS, "allocation") {
         return;
     }
-    if cx.is_declarative() {
+    if cx.is_declarative {
         cx.report(ALLOCATION_CHANGED, at)
             .declarative_native()
             .invalid(BadValue::Null, "field cannot be modified once set");
     } else {
-        let value = hub::printed(cx, allocation.json(), &WHOLE);
+        let value = hub::printed(cx, allocation.json(), &ALLOCATION_TYPE);
         cx.report(ALLOCATION_CHANGED, at).invalid(value, "field is immutable");
     }
 }
 
 /// Checks a new allocation: its results, configurations and node selector.
 // upstream v1.36 validateAllocationResult, validateDeviceAllocationResult
-fn check_new(cx: &mut Cx<'_, '_>, at: &Path<'_>, allocation: Allocation<'_>, names: &Names<'_>) {
+fn check_new_allocation(
+    cx: &mut Cx<'_, '_>,
+    at: &Path<'_>,
+    allocation: Allocation<'_>,
+    names: &Requests<'_>,
+) {
     let devices_at = at.field("devices");
     let (results_at, config_at) = (devices_at.field("results"), devices_at.field("config"));
     let (results, configs) = (allocation.devices().results(), allocation.devices().config());
     if lists::check_max_items(cx, TOO_MANY_RESULTS, &results_at, results.len(), RESULTS_LIMIT) {
         for (index, result) in results.iter().enumerate() {
-            check_result(cx, &results_at.index(index), result, names);
+            check_allocated_device(cx, &results_at.index(index), result, names);
         }
     }
     if lists::check_max_items(cx, TOO_MANY_RESULTS, &config_at, configs.len(), CONFIGS_LIMIT) {
         for (index, config) in configs.iter().enumerate() {
-            check_config(cx, &config_at.index(index), config, names);
+            check_allocated_config(cx, &config_at.index(index), config, names);
         }
     }
     if let Some(selector) = allocation.node_selector() {
@@ -79,9 +84,14 @@ fn check_new(cx: &mut Cx<'_, '_>, at: &Path<'_>, allocation: Allocation<'_>, nam
 
 /// Checks one allocated device.
 // upstream v1.36 validateDeviceRequestAllocationResult
-fn check_result(cx: &mut Cx<'_, '_>, at: &Path<'_>, result: AllocationResult<'_>, names: &Names<'_>) {
+fn check_allocated_device(
+    cx: &mut Cx<'_, '_>,
+    at: &Path<'_>,
+    result: AllocationResult<'_>,
+    names: &Requests<'_>,
+) {
     constraints::check_reference(cx, &at.field("request"), result.request(), names);
-    config::check_driver(cx, RESULT_DEVICE, &at.field("driver"), result.driver());
+    config::check_covered_driver(cx, RESULT_DEVICE, &at.field("driver"), result.driver());
     check_pool_name(cx, &at.field("pool"), result.pool());
     naming::check_label(cx, RESULT_DEVICE, &at.field("device"), result.device());
     binding::check_binding_conditions(
@@ -91,7 +101,7 @@ fn check_result(cx: &mut Cx<'_, '_>, at: &Path<'_>, result: AllocationResult<'_>
         result.binding_failure_conditions(),
     );
     if cx.profile.judges_result_tolerations {
-        toleration::check_list(cx, &at.field("tolerations"), result.tolerations());
+        toleration::check_tolerations(cx, &at.field("tolerations"), result.tolerations());
     }
     if let Some(share) = result.share_id() {
         check_share_id(cx, RESULT_SHARE_ID, &at.field("shareID"), share);
@@ -108,7 +118,7 @@ fn check_result(cx: &mut Cx<'_, '_>, at: &Path<'_>, result: AllocationResult<'_>
 /// Checks the pool name of a result. Declarative validation, which covers it, reports each bad segment of the name.
 // upstream v1.37 validate.ResourcePoolName
 fn check_pool_name(cx: &mut Cx<'_, '_>, at: &Path<'_>, pool: &str) {
-    if !cx.is_declarative() {
+    if !cx.is_declarative {
         return naming::check_pool(cx, RESULT_DEVICE, at, pool);
     }
     if pool.is_empty() {
@@ -136,7 +146,7 @@ fn check_pool_name(cx: &mut Cx<'_, '_>, at: &Path<'_>, pool: &str) {
 /// Checks the share id of a result or of a device's status.
 // upstream v1.36 validateUID; v1.37 validate.UUID
 pub fn check_share_id(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, share: &str) {
-    if cx.is_declarative() {
+    if cx.is_declarative {
         if !names::is_lowercase_uuid(share) {
             cx.report(rule, at).declarative_native().invalid(share, names::LOWERCASE_UUID);
         }
@@ -147,7 +157,12 @@ pub fn check_share_id(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, share: &
 
 /// Checks one configuration of an allocation.
 // upstream v1.36 validateDeviceAllocationConfiguration, validateAllocationConfigSource
-fn check_config(cx: &mut Cx<'_, '_>, at: &Path<'_>, config: AllocationConfig<'_>, names: &Names<'_>) {
+fn check_allocated_config(
+    cx: &mut Cx<'_, '_>,
+    at: &Path<'_>,
+    config: AllocationConfig<'_>,
+    names: &Requests<'_>,
+) {
     let (source, source_at) = (config.source(), at.field("source"));
     if source.is_empty() {
         cx.report(ALLOCATION_CONFIG_SOURCE, &source_at).covered_by_declarative().required("");
@@ -165,7 +180,12 @@ fn check_config(cx: &mut Cx<'_, '_>, at: &Path<'_>, config: AllocationConfig<'_>
 /// Reports admin access in an allocation if the namespace does not allow it, unless the stored allocation has it
 /// already.
 // upstream v1.36 AuthorizedForAdminStatus
-pub fn check_admin_access(cx: &mut Cx<'_, '_>, at: &Path<'_>, new: ClaimStatus<'_>, old: ClaimStatus<'_>) {
+pub fn check_allocated_admin_access(
+    cx: &mut Cx<'_, '_>,
+    at: &Path<'_>,
+    new: ClaimStatus<'_>,
+    old: ClaimStatus<'_>,
+) {
     if cx.context.admin_access != AdminAccess::Refused || first_admin_result(old).is_some() {
         return;
     }

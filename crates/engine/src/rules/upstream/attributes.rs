@@ -19,7 +19,7 @@ const FIELDS: [&str; 8] = ["int", "bool", "string", "version", "ints", "bools", 
 
 /// Checks the number of attributes, capacities and values of the device at `at`.
 // upstream v1.36 validateDevice
-pub fn check_count(cx: &mut Cx<'_, '_>, at: &Path<'_>, body: DeviceBody<'_>) {
+pub fn check_attribute_count(cx: &mut Cx<'_, '_>, at: &Path<'_>, body: DeviceBody<'_>) {
     let (mut attributes, mut values) = (0, 0);
     for (_, attribute) in body.attributes().value().members() {
         attributes += 1;
@@ -50,7 +50,7 @@ fn value_count(attribute: Value<'_>) -> usize {
 }
 
 /// True if one of the attributes has a list as value, even an empty one.
-pub fn have_lists(attributes: Map<'_, Attribute<'_>>) -> bool {
+pub fn has_list_values(attributes: Map<'_, Attribute<'_>>) -> bool {
     attributes.iter().any(|(_, attribute)| is_list(attribute))
 }
 
@@ -85,8 +85,7 @@ pub fn check_attributes(cx: &mut Cx<'_, '_>, at: &Path<'_>, attributes: Map<'_, 
 // upstream v1.36 validateDeviceAttribute
 fn check_value(cx: &mut Cx<'_, '_>, at: &Path<'_>, attribute: Attribute<'_>) {
     if attribute.string().is_some_and(|string| string.len() > VALUE_LIMIT) {
-        let at = at.field("string");
-        cx.report(ATTRIBUTE_VALUE, &at).too_long(too_long(VALUE_LIMIT));
+        cx.report(ATTRIBUTE_VALUE, &at.field("string")).too_long(too_long(VALUE_LIMIT));
     }
     if let Some(version) = attribute.version() {
         check_version(cx, &at.field("version"), version);
@@ -94,7 +93,7 @@ fn check_value(cx: &mut Cx<'_, '_>, at: &Path<'_>, attribute: Attribute<'_>) {
     if is_list(attribute) {
         check_lists(cx, at, attribute);
     }
-    check_union(cx, at, attribute);
+    check_one_value_set(cx, at, attribute);
 }
 
 /// Checks the list values of an attribute.
@@ -106,8 +105,7 @@ fn check_lists(cx: &mut Cx<'_, '_>, at: &Path<'_>, attribute: Attribute<'_>) {
     let (strings_at, versions_at) = (at.field("strings"), at.field("versions"));
     for (index, string) in attribute.strings().iter().enumerate() {
         if string.len() > VALUE_LIMIT {
-            let at = strings_at.index(index);
-            cx.report(ATTRIBUTE_VALUE, &at).too_long(too_long(VALUE_LIMIT));
+            cx.report(ATTRIBUTE_VALUE, &strings_at.index(index)).too_long(too_long(VALUE_LIMIT));
         }
     }
     for (index, version) in attribute.versions().iter().enumerate() {
@@ -124,12 +122,12 @@ fn check_version(cx: &mut Cx<'_, '_>, at: &Path<'_>, version: &str) {
     }
 }
 
-/// Checks that exactly one value is set. Only hand-written validation counts an empty list as a value.
-fn check_union(cx: &mut Cx<'_, '_>, at: &Path<'_>, attribute: Attribute<'_>) {
+/// Checks that an attribute has exactly one value. Only hand-written validation counts an empty list as a value.
+fn check_one_value_set(cx: &mut Cx<'_, '_>, at: &Path<'_>, attribute: Attribute<'_>) {
     // The document conforms: every member is one of `FIELDS`, once.
     let values = || attribute.json().members().filter(|(_, value)| !value.is_null());
     let is_filled = |value: Value<'_>| value.kind() != ValueKind::Array || !value.is_empty();
-    if cx.is_declarative() && values().filter(|(_, value)| is_filled(*value)).count() != 1 {
+    if cx.is_declarative && values().filter(|(_, value)| is_filled(*value)).count() != 1 {
         let filled = |field: &&&str| {
             let value = attribute.json().get(field);
             !value.is_null() && is_filled(value)

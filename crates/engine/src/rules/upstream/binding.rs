@@ -1,7 +1,6 @@
 //! Binding conditions, of a device and of an allocation result.
 
-use super::hub;
-use super::lists;
+use super::{hub, lists};
 use crate::rules::Cx;
 use crate::rules::table::BINDING_CONDITIONS;
 use tollgate_api::view::Strings;
@@ -22,12 +21,12 @@ pub fn check_binding_conditions(
     let (conditions_at, failures_at) = (at.field("bindingConditions"), at.field("bindingFailureConditions"));
     check_items(cx, &conditions_at, conditions);
     check_items(cx, &failures_at, failures);
-    if !cx.is_hand_written() {
+    if !cx.is_hand_written {
         return;
     }
     check_duplicates(cx, &conditions_at, conditions);
     check_duplicates(cx, &failures_at, failures);
-    let known = lists::names(conditions.iter());
+    let known = lists::index_names(conditions.iter());
     for (index, failure) in failures.iter().enumerate().filter(|(_, failure)| known.get(*failure).is_some()) {
         cx.report(BINDING_CONDITIONS, &failures_at.index(index))
             .invalid(failure, "bindingFailureConditions must not overlap with bindingConditions");
@@ -46,7 +45,7 @@ pub fn check_binding_conditions(
 
 fn check_items(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: Strings<'_>) {
     if !lists::check_max_items(cx, BINDING_CONDITIONS, at, list.len(), MAX_BINDING_CONDITIONS)
-        || !cx.is_hand_written()
+        || !cx.is_hand_written
     {
         return;
     }

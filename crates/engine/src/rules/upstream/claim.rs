@@ -1,6 +1,6 @@
 //! ResourceClaim and ResourceClaimTemplate: the spec as a whole, immutability, admin access.
 
-use super::constraints::{self, Names};
+use super::constraints::{self, Requests};
 use super::derived::ConstraintAttributes;
 use super::{config, hub, request};
 use crate::admission::{AdminAccess, DecodedAttributes, Operation};
@@ -36,7 +36,7 @@ pub fn check_claim(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
         return;
     }
     // The immutability of a template is hand-written in every release, and so is that of the shape of a request.
-    if is_claim && !is_same && cx.is_declarative() {
+    if is_claim && !is_same && cx.is_declarative {
         cx.report(IMMUTABLE_CLAIM_SPEC, &spec_at)
             .declarative_native()
             .invalid(BadValue::Null, "field is immutable");
@@ -74,24 +74,24 @@ fn template_spec(old: Object<'_>) -> Option<ClaimSpec<'_>> {
 // upstream v1.36 validateResourceClaimSpec, validateDeviceClaim
 fn check_spec(cx: &mut Cx<'_, '_>, at: &Path<'_>, new: ClaimSpec<'_>, old: Option<ClaimSpec<'_>>) {
     let at = at.field("devices");
-    let (new, old) = (new.devices(), old.filter(|_| cx.is_declarative()).map(ClaimSpec::devices));
+    let (new, old) = (new.devices(), old.filter(|_| cx.is_declarative).map(ClaimSpec::devices));
     let version = cx.version;
     let is_same = |json| {
         old.is_some_and(|old| same_member(new.json(), old.json(), fields::device_claim(version), json))
     };
-    let names = Names::new(new.requests());
+    let names = Requests::new(new.requests());
     let mut attributes = ConstraintAttributes::new(new.constraints());
     cx.check_part(is_same("requests"), |cx| {
         let stored = old.map(DeviceClaim::requests);
-        request::check_list(cx, &at.field("requests"), new.requests(), stored, &mut attributes);
+        request::check_requests(cx, &at.field("requests"), new.requests(), stored, &mut attributes);
     });
     cx.check_part(is_same("constraints"), |cx| {
-        constraints::check_list(cx, &at.field("constraints"), new.constraints(), &names);
+        constraints::check_constraints(cx, &at.field("constraints"), new.constraints(), &names);
     });
     cx.check_part(is_same("config"), |cx| {
-        config::check_claim(cx, &at.field("config"), new.config(), &names);
+        config::check_claim_configs(cx, &at.field("config"), new.config(), &names);
     });
-    attributes.check_total(cx, &at);
+    attributes.check_total_cost(cx, &at);
 }
 
 /// Reports the first request with admin access if the namespace does not allow it. The server prints the path of an old
@@ -112,8 +112,7 @@ fn check_admin_access(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: ClaimSpec<'_>) {
         let exactly_at = Request::exactly_at(&request_at, version);
         let detail = admin_access_detail(cx);
         let server_at = format!("spec.devices.requests[{index}].adminAccess");
-        let at = exactly_at.field("adminAccess");
-        cx.report(ADMIN_ACCESS, &at).forbidden(detail).printed_at(server_at);
+        cx.report(ADMIN_ACCESS, &exactly_at.field("adminAccess")).forbidden(detail).printed_at(server_at);
     }
 }
 

@@ -23,9 +23,11 @@ pub fn check_device_class(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>
 fn check_spec(cx: &mut Cx<'_, '_>, at: &Path<'_>, new: ClassSpec<'_>, old: Option<ClassSpec<'_>>) {
     let is_same = |json| old.is_some_and(|old| same_member(new.json(), old.json(), &CLASS_SPEC, json));
     let stored = is_same("selectors");
-    cx.check_part(stored, |cx| selectors::check_list(cx, &at.field("selectors"), new.selectors(), stored));
+    cx.check_part(stored, |cx| {
+        selectors::check_selectors(cx, &at.field("selectors"), new.selectors(), stored)
+    });
     let stored = is_same("config");
-    cx.check_part(stored, |cx| config::check_class(cx, &at.field("config"), new.config(), stored));
+    cx.check_part(stored, |cx| config::check_class_configs(cx, &at.field("config"), new.config(), stored));
     if let Some(name) = new.extended_resource_name() {
         let at = at.field("extendedResourceName");
         cx.check_part(is_same("extendedResourceName"), |cx| check_extended_resource(cx, &at, name));
@@ -35,7 +37,7 @@ fn check_spec(cx: &mut Cx<'_, '_>, at: &Path<'_>, new: ClassSpec<'_>, old: Optio
 // upstream v1.36 v1helper.IsExtendedResourceName; v1.37 validate.ExtendedResourceName
 fn check_extended_resource(cx: &mut Cx<'_, '_>, at: &Path<'_>, name: &str) {
     let mut is_covered = false;
-    if cx.is_declarative() {
+    if cx.is_declarative {
         names::extended_resource_name(name, &mut |detail| {
             is_covered = true;
             cx.report(EXTENDED_RESOURCE_NAME, at).declarative_native().invalid(name, detail);

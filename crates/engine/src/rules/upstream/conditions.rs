@@ -18,7 +18,7 @@ const MESSAGE_LIMIT: usize = 32 * 1024;
 const STATUSES: &[&str] = &["False", "True", "Unknown"];
 
 /// Reports too many conditions. The caller checks each condition even then.
-pub fn check_count(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: List<'_, Condition<'_>>) {
+pub fn check_condition_count(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: List<'_, Condition<'_>>) {
     if list.len() > MAX_CONDITIONS {
         cx.report(TOO_MANY_CONDITIONS, at)
             .too_many(BadValue::count(list.len()), lists::at_most(MAX_CONDITIONS));
@@ -27,7 +27,7 @@ pub fn check_count(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: List<'_, Condition<
 
 /// Checks that condition types are unique, and each condition.
 // upstream v1.36 ValidateConditions
-pub fn check_list(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: List<'_, Condition<'_>>) {
+pub fn check_conditions(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: List<'_, Condition<'_>>) {
     lists::for_each_duplicate(list.iter().map(Condition::kind), |index, kind| {
         let at = at.index(index);
         let value = BadValue::str(kind);
@@ -38,12 +38,12 @@ pub fn check_list(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: List<'_, Condition<'
         }
     });
     for (index, condition) in list.iter().enumerate() {
-        check_one(cx, &at.index(index), condition);
+        check_condition(cx, &at.index(index), condition);
     }
 }
 
 // upstream v1.36 ValidateCondition
-fn check_one(cx: &mut Cx<'_, '_>, at: &Path<'_>, condition: Condition<'_>) {
+fn check_condition(cx: &mut Cx<'_, '_>, at: &Path<'_>, condition: Condition<'_>) {
     check_type(cx, &at.field("type"), condition.kind());
     check_status(cx, &at.field("status"), condition.status());
     if condition.observed_generation() < 0 {
@@ -55,8 +55,7 @@ fn check_one(cx: &mut Cx<'_, '_>, at: &Path<'_>, condition: Condition<'_>) {
     }
     check_reason(cx, &at.field("reason"), condition.reason());
     if condition.message().len() > MESSAGE_LIMIT {
-        let at = at.field("message");
-        cx.report(STATUS_CONDITION, &at).too_long(too_long(MESSAGE_LIMIT));
+        cx.report(STATUS_CONDITION, &at.field("message")).too_long(too_long(MESSAGE_LIMIT));
     }
 }
 

@@ -1,6 +1,6 @@
 //! Configuration for drivers, of claims and classes; the opaque part is that of allocations too.
 
-use super::constraints::{self, Names};
+use super::constraints::{self, Requests};
 use super::lists;
 use super::naming::{self, DRIVER_LIMIT, too_long};
 use crate::rules::Cx;
@@ -18,7 +18,12 @@ const RAW_LIMIT: usize = 10 * 1024;
 
 /// Checks the configurations of a claim.
 // upstream v1.36 validateDeviceClaim, validateDeviceClaimConfiguration
-pub fn check_claim(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: List<'_, ClaimConfig<'_>>, names: &Names<'_>) {
+pub fn check_claim_configs(
+    cx: &mut Cx<'_, '_>,
+    at: &Path<'_>,
+    list: List<'_, ClaimConfig<'_>>,
+    names: &Requests<'_>,
+) {
     if !lists::check_max_items(cx, TOO_MANY_CONFIGS, at, list.len(), CONFIGS_LIMIT) {
         return;
     }
@@ -31,7 +36,12 @@ pub fn check_claim(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: List<'_, ClaimConfi
 
 /// Checks the configurations of a DeviceClass. `stored` is true if an update left them unchanged.
 // upstream v1.36 validateDeviceClassSpec
-pub fn check_class(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: List<'_, ClassConfig<'_>>, stored: bool) {
+pub fn check_class_configs(
+    cx: &mut Cx<'_, '_>,
+    at: &Path<'_>,
+    list: List<'_, ClassConfig<'_>>,
+    stored: bool,
+) {
     if !lists::check_max_items(cx, TOO_MANY_CONFIGS, at, list.len(), CONFIGS_LIMIT) {
         return;
     }
@@ -49,16 +59,16 @@ pub fn check_opaque(cx: &mut Cx<'_, '_>, at: &Path<'_>, opaque: Option<Opaque<'_
             cx.report(EMPTY_CONFIG, &at).required("");
         }
         Some(opaque) => {
-            check_driver(cx, OPAQUE_DRIVER, &at.field("driver"), opaque.driver());
-            check_raw(cx, OPAQUE_PARAMETERS, &at.field("parameters"), opaque.parameters(), stored);
+            check_covered_driver(cx, OPAQUE_DRIVER, &at.field("driver"), opaque.driver());
+            check_raw_json(cx, OPAQUE_PARAMETERS, &at.field("parameters"), opaque.parameters(), stored);
         }
     }
 }
 
 /// Checks a driver name that declarative validation covers: of opaque configuration and of allocation results.
 // upstream v1.36 validateDriverName; v1.37 validate.MaxLength, validate.LongNameCaseless
-pub fn check_driver(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, name: &str) {
-    if !cx.is_declarative() {
+pub fn check_covered_driver(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, name: &str) {
+    if !cx.is_declarative {
         naming::check_driver(cx, rule, at, name);
         return;
     }
@@ -88,7 +98,7 @@ pub fn check_driver(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, name: &str
 
 /// Checks that parameters, or the data of a device's status, are present, not too large, and decodable by Go.
 // upstream v1.36 validateRawExtension
-pub fn check_raw(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, raw: Value<'_>, stored: bool) {
+pub fn check_raw_json(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, raw: Value<'_>, stored: bool) {
     if raw.is_null() {
         cx.report(rule, at).required("");
     } else if !stored && cx.is_oversized(raw, RAW_LIMIT) {

@@ -15,10 +15,10 @@ const REFERENCES_LIMIT: usize = 32;
 const NO_REQUEST: &str =
     "must be the name of a request in the claim or the name of a request and a subrequest separated by '/'";
 
-/// The names of the requests and sub-requests of a claim.
+/// The requests of a claim, to look up whether one has the name of a reference, and which sub-requests it has.
 // upstream v1.36 gatherRequestNames, requestNames.Has
 #[derive(Debug)]
-pub struct Names<'d> {
+pub struct Requests<'d> {
     requests: List<'d, Request<'d>>,
     /// Set only for claims with many requests; others are searched linearly.
     index: Option<NameIndex<'d>>,
@@ -32,9 +32,9 @@ struct NameIndex<'d> {
     subs: HashSet<(usize, &'d str)>,
 }
 
-impl<'d> Names<'d> {
+impl<'d> Requests<'d> {
     /// Collects the names of these requests.
-    pub fn new(requests: List<'d, Request<'d>>) -> Names<'d> {
+    pub fn new(requests: List<'d, Request<'d>>) -> Requests<'d> {
         let count: usize = requests.iter().map(|request| 1 + request.first_available().len()).sum();
         let index = (count > lists::MAX_SEARCHED_ITEMS).then(|| NameIndex {
             last: requests.iter().enumerate().map(|(index, request)| (request.name(), index)).collect(),
@@ -44,7 +44,7 @@ impl<'d> Names<'d> {
                 })
                 .collect(),
         });
-        Names { requests, index }
+        Requests { requests, index }
     }
 
     /// True if the request exists and, if `sub` is given, has this sub-request.
@@ -61,17 +61,22 @@ impl<'d> Names<'d> {
 
 /// Checks the constraints of a claim.
 // upstream v1.36 validateDeviceClaim
-pub fn check_list(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: List<'_, Constraint<'_>>, names: &Names<'_>) {
+pub fn check_constraints(
+    cx: &mut Cx<'_, '_>,
+    at: &Path<'_>,
+    list: List<'_, Constraint<'_>>,
+    names: &Requests<'_>,
+) {
     if !lists::check_max_items(cx, TOO_MANY_CONSTRAINTS, at, list.len(), CONSTRAINTS_LIMIT) {
         return;
     }
     for (index, constraint) in list.iter().enumerate() {
-        check(cx, &at.index(index), constraint, names);
+        check_constraint(cx, &at.index(index), constraint, names);
     }
 }
 
 // upstream v1.36 validateDeviceConstraint
-fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, constraint: Constraint<'_>, names: &Names<'_>) {
+fn check_constraint(cx: &mut Cx<'_, '_>, at: &Path<'_>, constraint: Constraint<'_>, names: &Requests<'_>) {
     check_references(cx, &at.field("requests"), constraint.requests(), names);
     let (same, distinct) = (constraint.match_attribute(), constraint.distinct_attribute());
     if let Some(name) = same {
@@ -79,7 +84,7 @@ fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, constraint: Constraint<'_>, names: 
     }
     match distinct {
         // Where both are given, hand-written validation looks at the first only.
-        Some(name) if same.is_none() || cx.is_declarative() => {
+        Some(name) if same.is_none() || cx.is_declarative => {
             fqn::check_fully_qualified_name(cx, CONSTRAINT_ATTRIBUTE, &at.field("distinctAttribute"), name);
         }
         None if same.is_none() && cx.profile.consumable_capacity => {
@@ -95,7 +100,7 @@ fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, constraint: Constraint<'_>, names: 
 }
 
 /// Checks the list of requests that a constraint or a configuration is for.
-pub fn check_references(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: Strings<'_>, names: &Names<'_>) {
+pub fn check_references(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: Strings<'_>, names: &Requests<'_>) {
     if !lists::check_max_items(cx, REQUEST_REFERENCE, at, list.len(), REFERENCES_LIMIT) {
         return;
     }
@@ -109,7 +114,7 @@ pub fn check_references(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: Strings<'_>, n
 
 /// Checks a reference to a request or one of its alternatives: `request` or `request/subrequest`.
 // upstream v1.36 validateRequestNameRef
-pub fn check_reference(cx: &mut Cx<'_, '_>, at: &Path<'_>, reference: &str, names: &Names<'_>) {
+pub fn check_reference(cx: &mut Cx<'_, '_>, at: &Path<'_>, reference: &str, names: &Requests<'_>) {
     let (request, sub) = match reference.split_once('/') {
         None => (reference, None),
         Some((request, sub)) => (request, Some(sub)),

@@ -34,7 +34,7 @@ const GROUPS_LIMIT: usize = 2;
 
 /// Checks the counter sets of a slice. Declarative validation compares each with the stored set of the same name.
 // upstream v1.36 validateResourceSliceSpec, validateCounterSet
-pub fn check_shared(
+pub fn check_counter_sets(
     cx: &mut Cx<'_, '_>,
     at: &Path<'_>,
     new: List<'_, CounterSet<'_>>,
@@ -45,7 +45,7 @@ pub fn check_shared(
         if !lists::check_max_items(cx, SHARED_COUNTERS, at, new.len(), cx.profile.limits.counter_sets) {
             return;
         }
-        let asked = old.filter(|_| cx.is_declarative()).unwrap_or(List::absent());
+        let asked = old.filter(|_| cx.is_declarative).unwrap_or(List::absent());
         let asked = lists::ItemsByKey::of(asked.iter(), CounterSet::name);
         for (index, set) in new.iter().enumerate() {
             check_set(cx, &at.index(index), set, asked.get(&set.name()));
@@ -68,7 +68,7 @@ fn check_set(cx: &mut Cx<'_, '_>, at: &Path<'_>, set: CounterSet<'_>, stored: Op
 
 /// Checks the counters that a device consumes.
 // upstream v1.36 validateDevice, validateDeviceCounterConsumption
-pub fn check_consumed(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: List<'_, Consumption<'_>>) {
+pub fn check_consumed_counters(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: List<'_, Consumption<'_>>) {
     if !lists::check_max_items(cx, CONSUMED_COUNTERS, at, list.len(), cx.profile.limits.consumed_sets) {
         return;
     }
@@ -92,7 +92,7 @@ pub fn check_consumed(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: List<'_, Consump
             consumption.counters(),
             Map::of(Value::absent()),
         );
-        check_groups(cx, &at.field("compatibilityGroups"), consumption);
+        check_compatibility_groups(cx, &at.field("compatibilityGroups"), consumption);
     }
     check_duplicates(cx, at, CONSUMED_COUNTERS, "counterSet", list.value(), &CONSUMPTION);
 }
@@ -109,7 +109,7 @@ fn check_counter_name(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, name: &s
 
 /// Returns the unit in which the current validator states the maximum length of a name.
 fn name_unit(cx: &Cx<'_, '_>) -> Unit {
-    if cx.is_declarative() { Unit::Bytes } else { Unit::Characters }
+    if cx.is_declarative { Unit::Bytes } else { Unit::Characters }
 }
 
 /// Checks counters by name. Declarative validation checks only names that are not stored, and has no limit on their
@@ -130,10 +130,10 @@ fn check_counters<'d>(
     if over {
         cx.report(rule, at).too_many(BadValue::count(counters.len()), at_most(limit));
     }
-    let is_declarative = cx.is_declarative();
+    let is_declarative = cx.is_declarative;
     let judge = |cx: &mut Cx<'_, '_>| {
         let has_stored = is_declarative && !stored.is_empty();
-        let stored = lists::names(stored.iter().map(|(name, _)| name));
+        let stored = lists::index_names(stored.iter().map(|(name, _)| name));
         let is_stored = |name: &'d str| has_stored && stored.get(&name).is_some();
         // Hand-written errors give way to declarative ones of the same path, whichever name those are about.
         let gives_way =
@@ -169,7 +169,7 @@ fn check_duplicates(
 
 /// Checks the compatibility groups of a consumption.
 // upstream v1.37: declarative only
-fn check_groups(cx: &mut Cx<'_, '_>, at: &Path<'_>, consumption: Consumption<'_>) {
+fn check_compatibility_groups(cx: &mut Cx<'_, '_>, at: &Path<'_>, consumption: Consumption<'_>) {
     let groups = consumption.compatibility_groups();
     if groups.len() > GROUPS_LIMIT {
         let (count, detail) = (BadValue::count(groups.len()), at_most(GROUPS_LIMIT));
@@ -188,7 +188,7 @@ fn check_groups(cx: &mut Cx<'_, '_>, at: &Path<'_>, consumption: Consumption<'_>
 
 /// Checks the total numbers of counters that older releases limit, for the slice at `at`.
 // upstream v1.34 validateResourceSliceSpec
-pub fn check_totals(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: SliceSpec<'_>) {
+pub fn check_counter_totals(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: SliceSpec<'_>) {
     let version = cx.version;
     let consumed: usize =
         spec.devices().iter().map(|device| counter_count(device.body(version).consumes_counters())).sum();
@@ -212,10 +212,11 @@ fn counter_count(list: List<'_, Consumption<'_>>) -> usize {
 /// counts.
 pub struct CounterSetIndex<'d> {
     sets: List<'d, CounterSet<'d>>,
-    remembered: Option<SharedIndex<'d>>,
+    remembered: Option<CounterIndex<'d>>,
 }
 
-struct SharedIndex<'d> {
+/// Counter sets and counters by name, for slices with many of them.
+struct CounterIndex<'d> {
     last: HashMap<&'d str, usize>,
     /// Counters, each with the index of its set.
     counters: HashSet<(usize, &'d str)>,
@@ -226,7 +227,7 @@ impl<'d> CounterSetIndex<'d> {
     pub fn of(spec: SliceSpec<'d>) -> CounterSetIndex<'d> {
         let sets = spec.shared_counters();
         let size: usize = sets.iter().map(|set| 1 + set.counters().len()).sum();
-        let remembered = (size > lists::MAX_SEARCHED_ITEMS).then(|| SharedIndex {
+        let remembered = (size > lists::MAX_SEARCHED_ITEMS).then(|| CounterIndex {
             last: sets.iter().enumerate().map(|(index, set)| (set.name(), index)).collect(),
             counters: (sets.iter().enumerate())
                 .flat_map(|(index, set)| set.counters().iter().map(move |(name, _)| (index, name)))
@@ -254,7 +255,7 @@ impl<'d> CounterSetIndex<'d> {
 /// Checks the number of consumed counters, and that they exist, as older releases do. `at` is the list of consumptions
 /// of the device at `device_at`.
 // upstream v1.34 validateDevice
-pub fn check_references(
+pub fn check_counter_references(
     cx: &mut Cx<'_, '_>,
     device_at: &Path<'_>,
     at: &Path<'_>,

@@ -21,16 +21,16 @@ const DERIVED_LIMIT: usize = 32;
 /// Maximum total cost of all expressions in a claim.
 const TOTAL_COST: u64 = 1_000_000;
 
-/// A request or sub-request, by the names with which constraints refer to it.
+/// The request or sub-request that has derived attributes, by the names with which constraints refer to it.
 #[derive(Clone, Copy, Debug)]
-pub struct Owner<'d> {
+pub struct RequestRef<'d> {
     /// Name of the request.
     pub request: &'d str,
     /// The sub-request, if it is one.
     pub sub: Option<&'d str>,
 }
 
-impl Owner<'_> {
+impl RequestRef<'_> {
     /// True if a constraint's reference names this request or, for a sub-request, the request that it is part of.
     fn is_meant_by(self, reference: &str) -> bool {
         let Some(sub) = self.sub else { return reference == self.request };
@@ -51,37 +51,44 @@ pub struct ConstraintAttributes<'d> {
 }
 
 impl<'d> ConstraintAttributes<'d> {
-    /// Creates the state for checking a claim with these constraints.
+    /// Starts the check of a claim: `constraints` are all of its constraints, which derived attributes must be named
+    /// in, and the total cost is zero.
     pub fn new(constraints: List<'d, Constraint<'d>>) -> ConstraintAttributes<'d> {
         ConstraintAttributes { constraints, index: OnceCell::new(), cost: 0 }
     }
 
     /// Checks the derived attributes of one request or sub-request, and adds their cost.
     // upstream v1.37 validateDeviceDerivedAttributes
-    pub fn check(
+    pub fn check_derived(
         &mut self,
         cx: &mut Cx<'_, '_>,
         at: &Path<'_>,
         list: List<'_, Derived<'_>>,
-        owner: Owner<'_>,
+        owner: RequestRef<'_>,
     ) {
         for (index, attribute) in list.iter().enumerate() {
-            self.check_one(cx, &at.index(index), attribute, owner);
+            self.check_one_derived(cx, &at.index(index), attribute, owner);
         }
         lists::for_each_duplicate(list.iter().map(Derived::name), |index, name| {
             cx.report(DUPLICATE_DERIVED_ATTRIBUTE, &at.index(index)).duplicate(name, "");
         });
-        check_declaratively(cx, at, list);
+        check_derived_declaratively(cx, at, list);
     }
 
-    fn check_one(&mut self, cx: &mut Cx<'_, '_>, at: &Path<'_>, attribute: Derived<'_>, owner: Owner<'_>) {
+    fn check_one_derived(
+        &mut self,
+        cx: &mut Cx<'_, '_>,
+        at: &Path<'_>,
+        attribute: Derived<'_>,
+        owner: RequestRef<'_>,
+    ) {
         let (name, text) = (attribute.name(), attribute.expression());
         if !name.is_empty() && !self.is_referenced(name, owner) {
             let detail = "must be referenced by at least one matchAttribute or distinctAttribute constraint \
                           targeting this request";
             cx.report(DERIVED_ATTRIBUTE_NAME, &at.field("name")).invalid(BadValue::named(name), detail);
         }
-        if !text.is_empty() && cx.is_hand_written() {
+        if !text.is_empty() && cx.is_hand_written {
             let at = at.field("expression");
             let cost = selectors::check_expression(cx, &at, text, Target::DerivedAttribute, false);
             // The server's sum wraps around: two expressions of unbounded cost are reported by themselves only.
@@ -91,7 +98,7 @@ impl<'d> ConstraintAttributes<'d> {
 
     /// True if a constraint for this request names the attribute.
     // upstream v1.37 isAttributeUsedByConstraint
-    fn is_referenced(&self, name: &str, owner: Owner<'_>) -> bool {
+    fn is_referenced(&self, name: &str, owner: RequestRef<'_>) -> bool {
         let Some(index) = self.index.get_or_init(|| index_constraints(self.constraints)) else {
             return self.constraints.iter().any(|constraint| {
                 let requests = constraint.requests();
@@ -113,7 +120,7 @@ impl<'d> ConstraintAttributes<'d> {
     /// Reports that all derived attributes of a claim cost too much, once every request was checked. `at` is the
     /// claim's `devices`.
     // upstream v1.37 validateDeviceClaim
-    pub fn check_total(&self, cx: &mut Cx<'_, '_>, at: &Path<'_>) {
+    pub fn check_total_cost(&self, cx: &mut Cx<'_, '_>, at: &Path<'_>) {
         if self.cost > TOTAL_COST {
             let detail = "too complex, total cost of derived attribute CEL expressions in the claim exceeds \
                           cost limit";
@@ -124,8 +131,8 @@ impl<'d> ConstraintAttributes<'d> {
 
 /// Reports what declarative validation finds in a list of derived attributes: too many, bad names, missing expressions.
 /// Does nothing if declarative validation does not check this part.
-fn check_declaratively(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: List<'_, Derived<'_>>) {
-    if !cx.is_declarative() {
+fn check_derived_declaratively(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: List<'_, Derived<'_>>) {
+    if !cx.is_declarative {
         return;
     }
     if list.len() > DERIVED_LIMIT {

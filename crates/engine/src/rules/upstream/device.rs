@@ -31,7 +31,7 @@ pub fn check_device<'d>(
     let body_at = Device::body_at(at, cx.version);
     let counters_at = body_at.field("consumesCounters");
     naming::check_label(cx, DEVICE_NAME, &at.field("name"), device.name());
-    attributes::check_count(cx, at, body);
+    attributes::check_attribute_count(cx, at, body);
     attributes::check_attributes(cx, &body_at.field("attributes"), body.attributes());
     if !(cx.profile.skips_unchanged_capacity && is_unchanged(cx, body, around.old, "capacity")) {
         capacity::check_capacities(cx, &body_at.field("capacity"), body);
@@ -40,12 +40,12 @@ pub fn check_device<'d>(
     let stored = around.old.filter(|_| cx.profile.keeps_stored_effects);
     let stored = stored.map(|old| old.body(cx.version).taints());
     let taints = DeviceTaints { new: body.taints(), unchanged: same_taints, stored };
-    taint::check_list(cx, &body_at.field("taints"), taints);
-    counters::check_consumed(cx, &counters_at, body.consumes_counters());
+    taint::check_device_taints(cx, &body_at.field("taints"), taints);
+    counters::check_consumed_counters(cx, &counters_at, body.consumes_counters());
     if let Some(shared) = around.shared {
-        counters::check_references(cx, at, &counters_at, body.consumes_counters(), shared);
+        counters::check_counter_references(cx, at, &counters_at, body.consumes_counters(), shared);
     }
-    check_nodes(cx, at, &body_at, body, around.per_device);
+    check_device_nodes(cx, at, &body_at, body, around.per_device);
     binding::check_binding_conditions(
         cx,
         &body_at,
@@ -64,7 +64,7 @@ fn is_unchanged(cx: &Cx<'_, '_>, new: DeviceBody<'_>, old: Option<Device<'_>>, f
 }
 
 /// Checks on which nodes the device at `at` is; its fields are at `body_at`.
-fn check_nodes(
+fn check_device_nodes(
     cx: &mut Cx<'_, '_>,
     at: &Path<'_>,
     body_at: &Path<'_>,
@@ -83,8 +83,7 @@ fn check_nodes(
     }
     match name {
         Some("") => {
-            let at = body_at.field("nodeName");
-            cx.report(DEVICE_NODE_SELECTION, &at).invalid("", "must not be empty");
+            cx.report(DEVICE_NODE_SELECTION, &body_at.field("nodeName")).invalid("", "must not be empty");
         }
         Some(name) => naming::check_subdomain(cx, DEVICE_NODE_SELECTION, &body_at.field("nodeName"), name),
         None => {}

@@ -10,32 +10,31 @@ use crate::rules::Cx;
 use crate::rules::table::{
     DEVICE_STATUS_DATA, DEVICE_STATUS_NAME, DEVICE_STATUS_UNALLOCATED, DUPLICATE_DEVICE_STATUS,
 };
-use tollgate_api::equal;
 use tollgate_api::fields::DEVICE_STATUS;
-use tollgate_api::print;
 use tollgate_api::profile::DeviceIdFormat;
 use tollgate_api::view::{AllocationResult, ClaimStatus, DeviceStatus, List, View as _};
+use tollgate_api::{equal, print};
 use tollgate_document::field::{Path, Segment};
 use tollgate_document::finding::BadValue;
 use tollgate_formats::gofmt;
 
 /// The device that an entry or a result is about: driver, pool, device and share id, case-sensitive.
-type Identity<'d> = (&'d str, &'d str, &'d str, &'d str);
+type DeviceIdentity<'d> = (&'d str, &'d str, &'d str, &'d str);
 
 /// Returns the device that an entry is about; an absent share id counts as empty.
-fn identity(device: DeviceStatus<'_>) -> Identity<'_> {
+fn identity(device: DeviceStatus<'_>) -> DeviceIdentity<'_> {
     (device.driver(), device.pool(), device.device(), device.share_id().unwrap_or_default())
 }
 
 /// Returns the device that an entry is about, and whether it has a share id.
-fn full_key(device: DeviceStatus<'_>) -> (Identity<'_>, bool) {
+fn identity_and_sharing(device: DeviceStatus<'_>) -> (DeviceIdentity<'_>, bool) {
     (identity(device), device.share_id().is_some())
 }
 
 /// The devices of an allocation. Short lists are searched, long ones are indexed.
 struct AllocatedDevices<'d> {
     results: Option<List<'d, AllocationResult<'d>>>,
-    index: Option<HashSet<Identity<'d>>>,
+    index: Option<HashSet<DeviceIdentity<'d>>>,
 }
 
 impl<'d> AllocatedDevices<'d> {
@@ -45,11 +44,11 @@ impl<'d> AllocatedDevices<'d> {
         AllocatedDevices { results, index: long.map(|results| results.iter().map(Self::identity).collect()) }
     }
 
-    fn identity(result: AllocationResult<'d>) -> Identity<'d> {
+    fn identity(result: AllocationResult<'d>) -> DeviceIdentity<'d> {
         (result.driver(), result.pool(), result.device(), result.share_id().unwrap_or_default())
     }
 
-    fn has(&self, identity: Identity<'_>) -> bool {
+    fn has(&self, identity: DeviceIdentity<'_>) -> bool {
         match (&self.index, self.results) {
             (Some(index), _) => index.contains(&identity),
             (None, Some(results)) => results.iter().any(|result| Self::identity(result) == identity),
@@ -66,10 +65,10 @@ pub fn check_device_statuses(cx: &mut Cx<'_, '_>, at: &Path<'_>, new: ClaimStatu
     let is_left = |device| allocated.has(identity(device)) || !before.has(identity(device));
     let left = || new.devices().iter().enumerate().filter(|(_, device)| is_left(*device));
     // Entries are told apart by their share id, so the stored entry of the same device has the same one.
-    let stored = lists::ItemsByKey::of(old.devices().iter(), full_key);
+    let stored = lists::ItemsByKey::of(old.devices().iter(), identity_and_sharing);
     for (position, (index, device)) in left().enumerate() {
         let at = at.then(Segment::Moved { from: index, to: position });
-        check_one(cx, &at, device, &allocated, stored.get(&full_key(device)).is_some());
+        check_device_status(cx, &at, device, &allocated, stored.get(&identity_and_sharing(device)).is_some());
     }
     let unchanged = left().count() == old.devices().len()
         && left()
@@ -79,7 +78,7 @@ pub fn check_device_statuses(cx: &mut Cx<'_, '_>, at: &Path<'_>, new: ClaimStatu
         let entry_at = |index, position| at.then(Segment::Moved { from: index, to: position });
         // Declarative validation tells an empty share id from none; hand-written validation does not.
         let mut told = HashSet::new();
-        if cx.is_declarative() {
+        if cx.is_declarative {
             lists::for_each_duplicate_by(
                 left().enumerate(),
                 |(_, (_, device))| (identity(device), device.share_id()),
@@ -103,7 +102,7 @@ pub fn check_device_statuses(cx: &mut Cx<'_, '_>, at: &Path<'_>, new: ClaimStatu
             |(_, (_, device))| identity(device),
             |(position, (index, device))| {
                 if !told.contains(&position) {
-                    report_repeat(cx, &entry_at(index, position), device);
+                    report_repeated_status(cx, &entry_at(index, position), device);
                 }
             },
         );
@@ -111,7 +110,7 @@ pub fn check_device_statuses(cx: &mut Cx<'_, '_>, at: &Path<'_>, new: ClaimStatu
 }
 
 // upstream v1.36 validateDeviceStatus
-fn check_one(
+fn check_device_status(
     cx: &mut Cx<'_, '_>,
     at: &Path<'_>,
     device: DeviceStatus<'_>,
@@ -122,7 +121,7 @@ fn check_one(
     naming::check_pool(cx, DEVICE_STATUS_NAME, &at.field("pool"), device.pool());
     naming::check_label(cx, DEVICE_STATUS_NAME, &at.field("device"), device.device());
     if let Some(share) = device.share_id() {
-        let unchanged = cx.is_declarative() && is_stored;
+        let unchanged = cx.is_declarative && is_stored;
         cx.check_part(unchanged, |cx| {
             allocation::check_share_id(cx, DEVICE_STATUS_NAME, &at.field("shareID"), share)
         });
@@ -132,10 +131,10 @@ fn check_one(
         cx.report(DEVICE_STATUS_UNALLOCATED, at).invalid(value, "must be an allocated device in the claim");
     }
     let conditions_at = at.field("conditions");
-    conditions::check_count(cx, &conditions_at, device.conditions());
-    conditions::check_list(cx, &conditions_at, device.conditions());
+    conditions::check_condition_count(cx, &conditions_at, device.conditions());
+    conditions::check_conditions(cx, &conditions_at, device.conditions());
     if !device.data().is_null() {
-        config::check_raw(cx, DEVICE_STATUS_DATA, &at.field("data"), device.data(), false);
+        config::check_raw_json(cx, DEVICE_STATUS_DATA, &at.field("data"), device.data(), false);
     }
     if let Some(data) = device.network_data() {
         network_data::check_network_data(cx, &at.field("networkData"), data);
@@ -143,7 +142,7 @@ fn check_one(
 }
 
 /// Reports an entry for a device that has one already.
-fn report_repeat(cx: &mut Cx<'_, '_>, at: &Path<'_>, device: DeviceStatus<'_>) {
+fn report_repeated_status(cx: &mut Cx<'_, '_>, at: &Path<'_>, device: DeviceStatus<'_>) {
     // `deviceID` is no field: only the server's path has it.
     let key_at = at.then(Segment::HubField("deviceID"));
     let at = if cx.profile.duplicates_at_key_field { &key_at } else { at };

@@ -6,8 +6,7 @@ use crate::rules::table::{FINALIZER_NAME, METADATA_CHANGED};
 use tollgate_api::view::Strings;
 use tollgate_document::field::Path;
 use tollgate_document::finding::BadValue;
-use tollgate_formats::gofmt;
-use tollgate_formats::names;
+use tollgate_formats::{gofmt, names};
 
 /// The finalizers that need no domain.
 const STANDARD: [&str; 3] = ["kubernetes", ORPHAN, FOREGROUND];
@@ -33,7 +32,7 @@ pub fn check_finalizers(cx: &mut Cx<'_, '_>, at: &Path<'_>, finalizers: Strings<
 
 /// Checks that each finalizer has a domain or is a standard one. `at` is the metadata.
 // upstream v1.36 core validation, validateKubeFinalizerName
-pub fn check_qualified(cx: &mut Cx<'_, '_>, at: &Path<'_>, finalizers: Strings<'_>) {
+pub fn check_finalizer_domains(cx: &mut Cx<'_, '_>, at: &Path<'_>, finalizers: Strings<'_>) {
     let at = at.field("finalizers");
     for (index, finalizer) in finalizers.iter().enumerate() {
         if !finalizer.contains('/') && !STANDARD.contains(&finalizer) {
@@ -45,8 +44,8 @@ pub fn check_qualified(cx: &mut Cx<'_, '_>, at: &Path<'_>, finalizers: Strings<'
 
 /// Reports finalizers that an update adds to an object that is being deleted.
 // upstream v1.36 ValidateNoNewFinalizers
-pub fn check_added(cx: &mut Cx<'_, '_>, at: &Path<'_>, new: Strings<'_>, old: Strings<'_>) {
-    let stored = lists::names(old.iter());
+pub fn check_no_new_finalizers(cx: &mut Cx<'_, '_>, at: &Path<'_>, new: Strings<'_>, old: Strings<'_>) {
+    let stored = lists::index_names(old.iter());
     let is_added = |finalizer: &&str| stored.get(*finalizer).is_none();
     if !new.iter().any(|finalizer| is_added(&finalizer)) {
         return;

@@ -15,7 +15,7 @@ const NO_DOMAIN: &str = "a fully qualified name must be a domain and a name sepa
 /// Checks a fully qualified name and reports in the words of the validator that checks this part.
 pub fn check_fully_qualified_name(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, name: &str) {
     // Whatever hand-written validation refuses, declarative validation refuses too: it does not lower the domain.
-    if cx.is_declarative() {
+    if cx.is_declarative {
         check_declarative(cx, rule, at, name)
     } else {
         check_hand_written(cx, rule, at, name)

@@ -4,11 +4,10 @@
 //! request prints as what it is converted to. Metadata inside a spec keeps its JSON names, as in Go.
 
 use crate::rules::Cx;
-use tollgate_api::fields;
-use tollgate_api::print;
 use tollgate_api::profile::{Availability, Version};
 use tollgate_api::schema::{Field, Ty};
 use tollgate_api::view::{Object, Request, View};
+use tollgate_api::{fields, print};
 use tollgate_document::doc::Value;
 use tollgate_document::finding::BadValue;
 
@@ -28,20 +27,21 @@ pub fn printed_member(cx: &Cx<'_, '_>, object: Object<'_>, json: &str) -> BadVal
 /// text that is shown.
 pub fn printed(cx: &Cx<'_, '_>, value: Value<'_>, ty: &'static Ty) -> BadValue {
     let mut out = String::new();
-    let hub = Hub { version: cx.version, fields: cx.profile.fields, max_bytes: cx.max_text_bytes() };
-    hub.write(&mut out, value, ty);
+    let writer =
+        GoStructWriter { version: cx.version, fields: cx.profile.fields, max_bytes: cx.max_text_bytes() };
+    writer.write(&mut out, value, ty);
     BadValue::Json(out.into())
 }
 
-/// Writes JSON in the shape of the internal types.
+/// Writes a value as Go prints the server's internal struct for it, up to a length.
 #[derive(Clone, Copy)]
-struct Hub {
+struct GoStructWriter {
     version: Version,
     fields: Availability,
     max_bytes: usize,
 }
 
-impl Hub {
+impl GoStructWriter {
     /// Appends a value of that type.
     fn write(self, out: &mut String, value: Value<'_>, ty: &'static Ty) {
         match ty {

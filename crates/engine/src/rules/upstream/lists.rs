@@ -23,7 +23,7 @@ pub fn check_max_items(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, len: us
     !cx.profile.stops_at_list_limit
 }
 
-/// Returns `must have at most N items`.
+/// Returns the server's message `must have at most N items`.
 pub fn at_most(limit: usize) -> String {
     format!("must have at most {limit} item{}", if limit == 1 { "" } else { "s" })
 }
@@ -63,8 +63,8 @@ pub struct ItemsByKey<I: Iterator, N, K> {
     remembered: Option<HashMap<K, I::Item>>,
 }
 
-/// The names in another list, to look for one of them with [`ItemsByKey::get`].
-pub fn names<'d, I: Iterator<Item = &'d str> + Clone>(
+/// Indexes the names of another list, so that [`ItemsByKey::get`] tells whether it has a name.
+pub fn index_names<'d, I: Iterator<Item = &'d str> + Clone>(
     names: I,
 ) -> ItemsByKey<I, impl Fn(&'d str) -> &'d str, &'d str> {
     ItemsByKey::of(names, |name| name)
@@ -111,7 +111,7 @@ pub fn report_duplicate(
     name: &str,
     whole: impl FnOnce(usize) -> String,
 ) {
-    if cx.is_declarative() {
+    if cx.is_declarative {
         let value = BadValue::Json(whole(cx.max_text_bytes()).into());
         cx.report(rule, at).declarative_native().duplicate(value, "");
     } else if cx.profile.duplicates_at_key_field {

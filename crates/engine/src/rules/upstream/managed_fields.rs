@@ -35,8 +35,7 @@ pub fn check_managed_fields(
         let at = at.index(index);
         check_manager(cx, &at.field("manager"), entry.manager());
         if entry.subresource().len() > SUBRESOURCE_LIMIT {
-            let at = at.field("subresource");
-            cx.report(MANAGED_FIELDS, &at).too_long(too_long(SUBRESOURCE_LIMIT));
+            cx.report(MANAGED_FIELDS, &at.field("subresource")).too_long(too_long(SUBRESOURCE_LIMIT));
         }
     }
 }

@@ -5,7 +5,7 @@
 //! newer rule would refuse can still be updated. Which values are looked at is in `prepared`.
 
 use super::naming::too_long;
-use super::prepared::Meta;
+use super::prepared::PreparedMeta;
 use super::{finalizers, managed_fields, meta_update, object_name, owner_references, template_meta};
 use crate::admission::DecodedAttributes;
 use crate::rules::Cx;
@@ -29,13 +29,13 @@ pub fn check_metadata(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
     }
     let own_checks = match admission.old_object {
         None => {
-            let meta = Meta::created(admission);
-            object_name::check_created(cx, &at, kind, &meta);
-            check_parts(cx, &at, kind, &meta);
-            finalizers::check_qualified(cx, &at, meta.finalizers);
+            let meta = PreparedMeta::for_create(admission);
+            object_name::check_new_name(cx, &at, kind, &meta);
+            check_common_metadata(cx, &at, kind, &meta);
+            finalizers::check_finalizer_domains(cx, &at, meta.finalizers);
             true
         }
-        Some(old) => check_update(cx, &at, admission, &Meta::stored(admission, old)),
+        Some(old) => check_update(cx, &at, admission, &PreparedMeta::stored(admission, old)),
     };
     if own_checks && let Body::Template(template) = admission.object.body {
         template_meta::check_template_metadata(cx, template.spec().metadata());
@@ -48,18 +48,18 @@ fn check_update(
     cx: &mut Cx<'_, '_>,
     at: &Path<'_>,
     admission: &DecodedAttributes<'_>,
-    old: &Meta<'_>,
+    old: &PreparedMeta<'_>,
 ) -> bool {
     let kind = admission.object.kind();
-    let meta = Meta::updated(admission, old);
+    let meta = PreparedMeta::for_update(admission, old);
     object_name::check_path_segment(cx, at, &meta);
-    check_parts(cx, at, kind, &meta);
+    check_common_metadata(cx, at, kind, &meta);
     meta_update::check_metadata_update(cx, at, &meta, old);
     let repeats = !admission.is_status()
         && !matches!(kind, ApiKind::ResourceSlice | ApiKind::DeviceTaintRule | ApiKind::ResourceSlicePatch);
-    finalizers::check_qualified(cx, at, meta.finalizers);
+    finalizers::check_finalizer_domains(cx, at, meta.finalizers);
     if repeats {
-        object_name::check_updated(cx, at, kind, &meta);
+        object_name::check_name(cx, at, kind, &meta);
     }
     repeats
 }
@@ -67,7 +67,7 @@ fn check_update(
 /// Checks what is checked on create and on update: namespace, generation, labels, annotations, owners, finalizers and
 /// managed fields.
 // upstream v1.36 ValidateObjectMetaAccessor
-fn check_parts(cx: &mut Cx<'_, '_>, at: &Path<'_>, kind: ApiKind, meta: &Meta<'_>) {
+fn check_common_metadata(cx: &mut Cx<'_, '_>, at: &Path<'_>, kind: ApiKind, meta: &PreparedMeta<'_>) {
     if kind.is_namespaced() {
         check_namespace(cx, &at.field("namespace"), meta.namespace);
     }

@@ -3,7 +3,7 @@
 //! The server overwrites generation, resourceVersion and creationTimestamp itself. Of those only a generation that
 //! wraps around can be at fault.
 
-use super::prepared::Meta;
+use super::prepared::PreparedMeta;
 use super::{finalizers, lists};
 use crate::admission::{Attributes, Operation};
 use crate::rules::Cx;
@@ -44,9 +44,14 @@ fn version_of(object: Value<'_>) -> &str {
 
 /// Checks that an update does not change immutable metadata.
 // upstream v1.36 ValidateObjectMetaAccessorUpdate
-pub fn check_metadata_update(cx: &mut Cx<'_, '_>, at: &Path<'_>, new: &Meta<'_>, old: &Meta<'_>) {
+pub fn check_metadata_update(
+    cx: &mut Cx<'_, '_>,
+    at: &Path<'_>,
+    new: &PreparedMeta<'_>,
+    old: &PreparedMeta<'_>,
+) {
     if old.deletion_timestamp.is_some() {
-        finalizers::check_added(cx, &at.field("finalizers"), new.finalizers, old.finalizers);
+        finalizers::check_no_new_finalizers(cx, &at.field("finalizers"), new.finalizers, old.finalizers);
     }
     if new.generation < old.generation {
         let value = BadValue::Int(new.generation);

@@ -18,7 +18,7 @@ pub const ID_LIMIT: usize = 32;
 /// Maximum length in bytes of an attribute or capacity name; longer ones are shortened to this in paths.
 pub const NAME_LIMIT: usize = DRIVER_LIMIT + 1 + ID_LIMIT;
 
-/// Returns `may not be more than N bytes`.
+/// Returns the server's message `may not be more than N bytes`.
 pub fn too_long(limit: usize) -> String {
     format!("may not be more than {limit} byte{}", if limit == 1 { "" } else { "s" })
 }

@@ -10,7 +10,7 @@ use tollgate_formats::quantity::Quantity;
 
 /// Checks the node resources of a device in both forms; a release knows at most one of them. `at` is the device's body.
 pub fn check_node_resources(cx: &mut Cx<'_, '_>, at: &Path<'_>, body: DeviceBody<'_>) {
-    let capacities = lists::names(body.capacity().iter().map(|(key, _)| key));
+    let capacities = lists::index_names(body.capacity().iter().map(|(key, _)| key));
     let is_capacity = &|key: &str| capacities.get(key).is_some();
     let mappings_at = at.field("nodeAllocatableResourceMappings");
     for (name, mapping) in body.node_resource_mappings().iter() {

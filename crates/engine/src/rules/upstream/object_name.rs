@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use super::prepared::Meta;
+use super::prepared::PreparedMeta;
 use crate::admission::DecodedAttributes;
 use crate::rules::table::OBJECT_NAME;
 use crate::rules::{Cx, Origin};
@@ -21,21 +21,21 @@ const GENERATED_PREFIX: usize = 58;
 const RANDOM_END: &[u8; 5] = b"xxxxx";
 
 /// Checks the name of a new object, or its `generateName` if it has no name.
-pub fn check_created(cx: &mut Cx<'_, '_>, at: &Path<'_>, kind: ApiKind, meta: &Meta<'_>) {
+pub fn check_new_name(cx: &mut Cx<'_, '_>, at: &Path<'_>, kind: ApiKind, meta: &PreparedMeta<'_>) {
     if !meta.name.is_empty() || meta.generate_name.is_empty() {
-        return check_updated(cx, at, kind, meta);
+        return check_name(cx, at, kind, meta);
     }
-    check_prefix(cx, at, kind, meta.generate_name);
-    check_generated(cx, at, kind, meta.generate_name);
+    check_generate_name(cx, at, kind, meta.generate_name);
+    check_generated_name(cx, at, kind, meta.generate_name);
 }
 
-/// Checks the name of an object as its kind requires. Unlike [`check_created`], a missing name is reported even if
+/// Checks the name of an object as its kind requires. Unlike [`check_new_name`], a missing name is reported even if
 /// there is a `generateName`.
 // upstream v1.36 ValidateObjectMetaAccessor with NameIsDNSSubdomain
-pub fn check_updated(cx: &mut Cx<'_, '_>, at: &Path<'_>, kind: ApiKind, meta: &Meta<'_>) {
-    check_prefix(cx, at, kind, meta.generate_name);
+pub fn check_name(cx: &mut Cx<'_, '_>, at: &Path<'_>, kind: ApiKind, meta: &PreparedMeta<'_>) {
+    check_generate_name(cx, at, kind, meta.generate_name);
     if meta.name.is_empty() {
-        check_ungenerated(cx, at, kind, meta.generate_name);
+        report_name_not_generated(cx, at, kind, meta.generate_name);
         return report_missing_name(cx, at);
     }
     names::dns_subdomain(meta.name, name_unit(cx, kind), &mut |detail| {
@@ -47,8 +47,8 @@ pub fn check_updated(cx: &mut Cx<'_, '_>, at: &Path<'_>, kind: ApiKind, meta: &M
 
 /// Checks what every update requires: that the name can be part of a URL.
 // upstream v1.36 rest.BeforeUpdate with ValidatePathSegmentName
-pub fn check_path_segment(cx: &mut Cx<'_, '_>, at: &Path<'_>, meta: &Meta<'_>) {
-    check_prefix_segment(cx, at, meta.generate_name);
+pub fn check_path_segment(cx: &mut Cx<'_, '_>, at: &Path<'_>, meta: &PreparedMeta<'_>) {
+    check_generate_name_segment(cx, at, meta.generate_name);
     if meta.name.is_empty() {
         return report_missing_name(cx, at);
     }
@@ -60,17 +60,17 @@ pub fn check_path_segment(cx: &mut Cx<'_, '_>, at: &Path<'_>, meta: &Meta<'_>) {
 /// Checks that the `generateName` of a new object can be part of a URL, which the server does only if it has found
 /// nothing else.
 // upstream v1.36 rest.BeforeCreate, after Validate of the strategy
-pub fn check_last(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
+pub fn check_generate_name_last(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
     if admission.old_object.is_some() || !admission.object.kind().has_full_schema() {
         return;
     }
     let prefix = admission.object.metadata().generate_name();
     if prefix.contains(['/', '%']) && !cx.has_found(Origin::Upstream) {
-        check_prefix_segment(cx, &Path::ROOT.field("metadata"), prefix);
+        check_generate_name_segment(cx, &Path::ROOT.field("metadata"), prefix);
     }
 }
 
-fn check_prefix_segment(cx: &mut Cx<'_, '_>, at: &Path<'_>, prefix: &str) {
+fn check_generate_name_segment(cx: &mut Cx<'_, '_>, at: &Path<'_>, prefix: &str) {
     names::path_segment_prefix(prefix, &mut |detail| {
         cx.report(OBJECT_NAME, &at.field("generateName")).invalid(prefix, detail);
     });
@@ -89,7 +89,7 @@ fn name_unit(cx: &Cx<'_, '_>, kind: ApiKind) -> Unit {
 }
 
 /// Checks `generateName` as the beginning of a name; nothing if it is empty.
-fn check_prefix(cx: &mut Cx<'_, '_>, at: &Path<'_>, kind: ApiKind, prefix: &str) {
+fn check_generate_name(cx: &mut Cx<'_, '_>, at: &Path<'_>, kind: ApiKind, prefix: &str) {
     let unchecked = cx.profile.class_names_in_bytes && kind == ApiKind::DeviceClass;
     if prefix.is_empty() || unchecked {
         return;
@@ -103,7 +103,7 @@ fn check_prefix(cx: &mut Cx<'_, '_>, at: &Path<'_>, kind: ApiKind, prefix: &str)
 
 /// Reports a class with `generateName` and without a name, which newer releases take for an internal error.
 // upstream v1.36 ValidateObjectMetaAccessorWithOpts
-fn check_ungenerated(cx: &mut Cx<'_, '_>, at: &Path<'_>, kind: ApiKind, prefix: &str) {
+fn report_name_not_generated(cx: &mut Cx<'_, '_>, at: &Path<'_>, kind: ApiKind, prefix: &str) {
     if cx.profile.class_names_in_bytes && kind == ApiKind::DeviceClass && !prefix.is_empty() {
         let prefix = gofmt::quote(prefix);
         cx.report(OBJECT_NAME, &at.field("name"))
@@ -112,15 +112,16 @@ fn check_ungenerated(cx: &mut Cx<'_, '_>, at: &Path<'_>, kind: ApiKind, prefix: 
 }
 
 /// Checks the name that the server would generate from `generateName`.
-fn check_generated(cx: &mut Cx<'_, '_>, at: &Path<'_>, kind: ApiKind, prefix: &str) {
+fn check_generated_name(cx: &mut Cx<'_, '_>, at: &Path<'_>, kind: ApiKind, prefix: &str) {
     let bytes = prefix.as_bytes();
     let kept = bytes.get(..GENERATED_PREFIX).unwrap_or(bytes);
     let mut buffer = [0; BUFFER_BYTES];
-    let name = joined(kept, RANDOM_END, &mut buffer);
+    let name = join_bytes(kept, RANDOM_END, &mut buffer);
     names::dns_subdomain(&name, name_unit(cx, kind), &mut |detail| {
         let value = BadValue::Json(gofmt::quote_bytes(&[kept, b"<rand>"].concat()).into());
-        let at = at.field("generateName");
-        cx.report(OBJECT_NAME, &at).invalid(value, detail).printed_at("metadata.name".to_owned());
+        cx.report(OBJECT_NAME, &at.field("generateName"))
+            .invalid(value, detail)
+            .printed_at("metadata.name".to_owned());
     });
 }
 
@@ -129,7 +130,7 @@ fn check_generated(cx: &mut Cx<'_, '_>, at: &Path<'_>, kind: ApiKind, prefix: &s
 // upstream v1.36 maskTrailingDash
 fn mask_trailing_dash<'r>(prefix: &'r str, buffer: &'r mut [u8; BUFFER_BYTES]) -> Cow<'r, str> {
     match prefix.as_bytes() {
-        [start @ .., _, b'-'] => joined(start, b"a", buffer),
+        [start @ .., _, b'-'] => join_bytes(start, b"a", buffer),
         _ => Cow::Borrowed(prefix),
     }
 }
@@ -139,7 +140,7 @@ const BUFFER_BYTES: usize = 256;
 
 /// Returns both texts joined, in `buffer` if they fit. A character that is cut becomes one that names cannot
 /// contain.
-fn joined<'r>(start: &[u8], end: &[u8], buffer: &'r mut [u8; BUFFER_BYTES]) -> Cow<'r, str> {
+fn join_bytes<'r>(start: &[u8], end: &[u8], buffer: &'r mut [u8; BUFFER_BYTES]) -> Cow<'r, str> {
     let length = start.len() + end.len();
     if start.is_ascii()
         && let Some(text) = buffer.get_mut(..length)

@@ -2,9 +2,8 @@
 
 use crate::rules::table::OWNER_REFERENCE;
 use crate::rules::{Cx, duplicates};
-use tollgate_api::fields;
-use tollgate_api::print;
 use tollgate_api::view::{List, OwnerReference, View as _};
+use tollgate_api::{fields, print};
 use tollgate_document::field::{Path, Segment};
 use tollgate_document::finding::BadValue;
 use tollgate_formats::gofmt;
@@ -19,7 +18,7 @@ pub fn check_owner_references(cx: &mut Cx<'_, '_>, at: &Path<'_>, owners: List<'
         let own_at = at.own_index(index);
         let moved_at = at.then(Segment::Moved { from: index, to });
         let entry_at = if cx.profile.indexes_owner_references { moved_at } else { own_at };
-        check_one(cx, &entry_at, owner);
+        check_owner_reference(cx, &entry_at, owner);
         if owner.controller() != Some(true) {
             continue;
         }
@@ -40,8 +39,8 @@ pub fn check_owner_references(cx: &mut Cx<'_, '_>, at: &Path<'_>, owners: List<'
 }
 
 // upstream v1.36 validateOwnerReference
-fn check_one(cx: &mut Cx<'_, '_>, at: &Path<'_>, owner: OwnerReference<'_>) {
-    check_version(cx, &at.field("apiVersion"), owner.api_version());
+fn check_owner_reference(cx: &mut Cx<'_, '_>, at: &Path<'_>, owner: OwnerReference<'_>) {
+    check_owner_version(cx, &at.field("apiVersion"), owner.api_version());
     for (field, value) in [("kind", owner.kind()), ("name", owner.name()), ("uid", owner.uid())] {
         if value.is_empty() {
             report_empty(cx, &at.field(field), "must not be empty");
@@ -55,7 +54,7 @@ fn check_one(cx: &mut Cx<'_, '_>, at: &Path<'_>, owner: OwnerReference<'_>) {
     }
 }
 
-fn check_version(cx: &mut Cx<'_, '_>, at: &Path<'_>, version: &str) {
+fn check_owner_version(cx: &mut Cx<'_, '_>, at: &Path<'_>, version: &str) {
     if version.is_empty() {
         return report_empty(cx, at, "version must not be empty");
     }

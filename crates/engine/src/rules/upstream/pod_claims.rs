@@ -5,8 +5,7 @@
 
 use std::collections::HashSet;
 
-use super::lists;
-use super::{hub, naming};
+use super::{hub, lists, naming};
 use crate::admission::DecodedAttributes;
 use crate::rules::Cx;
 use crate::rules::table::{CONTAINER_CLAIM, POD_CLAIM_NAME, POD_CLAIM_SOURCE};
@@ -29,7 +28,7 @@ pub fn check_pod_claims(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) 
         });
         for (index, claim) in spec.resource_claims().iter().enumerate() {
             check_pod_claim_name(cx, &claims_at.index(index), claim, repeated.binary_search(&index).is_ok());
-            check_claim(cx, &claims_at.index(index), claim);
+            check_claim_source(cx, &claims_at.index(index), claim);
         }
         check_containers(cx, &at.field("containers"), spec, spec.containers());
         check_containers(cx, &at.field("initContainers"), spec, spec.init_containers());
@@ -49,8 +48,8 @@ fn check_pod_claim_name(cx: &mut Cx<'_, '_>, at: &Path<'_>, claim: PodClaim<'_>,
     }
 }
 
-fn check_claim(cx: &mut Cx<'_, '_>, at: &Path<'_>, claim: PodClaim<'_>) {
-    check_source(cx, at, claim);
+fn check_claim_source(cx: &mut Cx<'_, '_>, at: &Path<'_>, claim: PodClaim<'_>) {
+    check_one_source(cx, at, claim);
     if let Some(name) = claim.resource_claim_name() {
         naming::check_subdomain(cx, POD_CLAIM_SOURCE, &at.field("resourceClaimName"), name);
     }
@@ -59,7 +58,7 @@ fn check_claim(cx: &mut Cx<'_, '_>, at: &Path<'_>, claim: PodClaim<'_>) {
     }
 }
 
-fn check_source(cx: &mut Cx<'_, '_>, at: &Path<'_>, claim: PodClaim<'_>) {
+fn check_one_source(cx: &mut Cx<'_, '_>, at: &Path<'_>, claim: PodClaim<'_>) {
     let by_name = claim.resource_claim_name().is_some();
     let by_template = claim.resource_claim_template_name().is_some();
     let detail = match (by_name, by_template, claim.template().is_some()) {
@@ -113,35 +112,35 @@ fn check_container_claims(
     if claims.is_empty() {
         return;
     }
-    let names = lists::names(spec.resource_claims().iter().map(PodClaim::name));
-    let mut used = UsedClaims::default();
+    let names = lists::index_names(spec.resource_claims().iter().map(PodClaim::name));
+    let mut used = ClaimsUsedByContainer::default();
     for (index, claim) in claims.iter().enumerate() {
         let (name, at) = (claim.name(), at.index(index));
         if name.is_empty() {
             cx.report(CONTAINER_CLAIM, &at).required("");
             continue;
         }
-        check_overlap(cx, &at, claim, &mut used);
+        check_not_used_twice(cx, &at, claim, &mut used);
         if names.get(name).is_none() {
-            report_missing(cx, &at, spec, name);
+            report_unknown_claim(cx, &at, spec, name);
         }
     }
 }
 
 /// The claims that the container has used so far.
 #[derive(Default)]
-struct UsedClaims<'d> {
+struct ClaimsUsedByContainer<'d> {
     names: HashSet<&'d str>,
     /// Pairs of claim and request. An empty request means all requests of the claim.
     requests: HashSet<(&'d str, &'d str)>,
 }
 
 /// Reports a claim, or a request of it, that the container already uses.
-fn check_overlap<'d>(
+fn check_not_used_twice<'d>(
     cx: &mut Cx<'_, '_>,
     at: &Path<'_>,
     claim: ContainerClaim<'d>,
-    used: &mut UsedClaims<'d>,
+    used: &mut ClaimsUsedByContainer<'d>,
 ) {
     let (name, request) = (claim.name(), claim.request());
     let is_used = !used.names.insert(name);
@@ -167,7 +166,7 @@ const LISTED_NAMES: usize = 64;
 const LISTED_LENGTH: usize = 64;
 
 /// Reports a reference to a claim that the pod does not have, and lists the existing ones.
-fn report_missing(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: PodClaims<'_>, name: &str) {
+fn report_unknown_claim(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: PodClaims<'_>, name: &str) {
     let names = || spec.resource_claims().iter().map(PodClaim::name).filter(|name| !name.is_empty());
     let mut known: Vec<&str> =
         names().filter(|name| name.len() <= LISTED_LENGTH).take(LISTED_NAMES).collect();

@@ -13,7 +13,7 @@ use tollgate_formats::gotime::Timestamp;
 
 /// The metadata of an object, after the changes that the API server makes before it validates them.
 #[derive(Clone, Copy, Debug)]
-pub struct Meta<'d> {
+pub struct PreparedMeta<'d> {
     pub name: &'d str,
     pub generate_name: &'d str,
     pub namespace: &'d str,
@@ -28,10 +28,10 @@ pub struct Meta<'d> {
     pub managed_fields: List<'d, ManagedFields<'d>>,
 }
 
-impl<'d> Meta<'d> {
+impl<'d> PreparedMeta<'d> {
     /// Reads the metadata as written, with the namespace of the request if the object names none.
-    fn as_written(meta: ObjectMeta<'d>, namespace: &'d str) -> Meta<'d> {
-        Meta {
+    fn as_written(meta: ObjectMeta<'d>, namespace: &'d str) -> PreparedMeta<'d> {
+        PreparedMeta {
             name: meta.name(),
             generate_name: meta.generate_name(),
             namespace: if meta.namespace().is_empty() { namespace } else { meta.namespace() },
@@ -49,10 +49,10 @@ impl<'d> Meta<'d> {
 
     /// Returns the metadata of a new object, as the server validates it.
     // upstream v1.36 rest.BeforeCreate and PrepareForCreate of the strategies
-    pub fn created(admission: &DecodedAttributes<'d>) -> Meta<'d> {
+    pub fn for_create(admission: &DecodedAttributes<'d>) -> PreparedMeta<'d> {
         let kind = admission.object.kind();
-        let given = Meta::as_written(admission.object.metadata(), admission.namespace_or_default());
-        Meta {
+        let given = PreparedMeta::as_written(admission.object.metadata(), admission.namespace_or_default());
+        PreparedMeta {
             namespace: if kind.is_namespaced() { given.namespace } else { "" },
             generation: if counts_generations(kind) { 1 } else { given.generation },
             deletion_timestamp: None,
@@ -63,21 +63,24 @@ impl<'d> Meta<'d> {
 
     /// Returns the metadata of the stored object. A cluster-scoped object keeps a namespace that it has, so that the
     /// update is found to change it.
-    pub fn stored(admission: &DecodedAttributes<'d>, old: Object<'d>) -> Meta<'d> {
+    pub fn stored(admission: &DecodedAttributes<'d>, old: Object<'d>) -> PreparedMeta<'d> {
         let namespace = if old.kind().is_namespaced() { admission.namespace_or_default() } else { "" };
-        let given = Meta::as_written(old.metadata(), namespace);
+        let given = PreparedMeta::as_written(old.metadata(), namespace);
         // A server leaves out what is not set; the zero time is set, and written as null.
         let written = old.value().get("metadata").get("deletionTimestamp");
         let is_zero = written.is_null() && written.exists();
-        Meta { deletion_timestamp: given.deletion_timestamp.or(is_zero.then_some(Timestamp::ZERO)), ..given }
+        PreparedMeta {
+            deletion_timestamp: given.deletion_timestamp.or(is_zero.then_some(Timestamp::ZERO)),
+            ..given
+        }
     }
 
     /// Returns the metadata of an update of `old`, or of its status, as the server validates it.
     // upstream v1.36 rest.BeforeUpdate, ResetObjectMetaForStatus
-    pub fn updated(admission: &DecodedAttributes<'d>, old: &Meta<'d>) -> Meta<'d> {
+    pub fn for_update(admission: &DecodedAttributes<'d>, old: &PreparedMeta<'d>) -> PreparedMeta<'d> {
         let kind = admission.object.kind();
-        let given = Meta::as_written(admission.object.metadata(), admission.namespace_or_default());
-        let meta = Meta {
+        let given = PreparedMeta::as_written(admission.object.metadata(), admission.namespace_or_default());
+        let meta = PreparedMeta {
             namespace: if kind.is_namespaced() { given.namespace } else { "" },
             uid: if given.uid.is_empty() { old.uid } else { given.uid },
             // Go wraps around.
@@ -91,7 +94,7 @@ impl<'d> Meta<'d> {
         if !admission.is_status() {
             return meta;
         }
-        Meta {
+        PreparedMeta {
             deletion_timestamp: old.deletion_timestamp,
             labels: old.labels,
             annotations: old.annotations,

@@ -1,6 +1,6 @@
 //! Requests of a claim: exact ones and lists of alternatives.
 
-use super::derived::{ConstraintAttributes, Owner};
+use super::derived::{ConstraintAttributes, RequestRef};
 use super::taint::supported_values;
 use super::{lists, naming, selectors, toleration};
 use crate::rules::Cx;
@@ -22,7 +22,7 @@ const ALTERNATIVES_LIMIT: usize = 8;
 
 /// Checks the requests of a claim. `old` are the stored requests, if declarative validation compares with them.
 // upstream v1.36 validateDeviceClaim
-pub fn check_list(
+pub fn check_requests(
     cx: &mut Cx<'_, '_>,
     at: &Path<'_>,
     new: List<'_, Request<'_>>,
@@ -34,7 +34,7 @@ pub fn check_list(
     }
     let stored = lists::ItemsByKey::of(old.unwrap_or(List::absent()).iter(), Request::name);
     for (index, request) in new.iter().enumerate() {
-        check(cx, &at.index(index), request, stored.get(&request.name()), attributes);
+        check_request(cx, &at.index(index), request, stored.get(&request.name()), attributes);
     }
     lists::for_each_duplicate(new.iter().map(Request::name), |index, name| {
         let (ty, known) = (fields::request(cx.version), cx.profile.fields);
@@ -44,7 +44,7 @@ pub fn check_list(
 }
 
 // upstream v1.36 validateDeviceRequest
-fn check(
+fn check_request(
     cx: &mut Cx<'_, '_>,
     at: &Path<'_>,
     new: Request<'_>,
@@ -95,7 +95,7 @@ fn check_shapes(
         } else {
             naming::check_subdomain(cx, REQUEST_DEVICE_CLASS, &class_at, exactly.device_class_name());
         }
-        check_body(cx, &at, exactly, stored, Owner { request: new.name(), sub: None }, attributes);
+        check_body(cx, &at, exactly, stored, RequestRef { request: new.name(), sub: None }, attributes);
     }
     let ty = fields::request(cx.version);
     let unchanged = old.is_some_and(|old| same_member(new.json(), old.json(), ty, "firstAvailable"));
@@ -145,12 +145,12 @@ fn check_alternative(
                 .help("set `deviceClassName` to the name of a DeviceClass");
             return;
         }
-        let unit = if cx.is_declarative() { Unit::Bytes } else { Unit::Characters };
+        let unit = if cx.is_declarative { Unit::Bytes } else { Unit::Characters };
         names::dns_subdomain(class, unit, &mut |detail| {
             cx.report(REQUEST_DEVICE_CLASS, &at).covered_by_declarative().invalid(class, detail);
         });
     });
-    check_body(cx, at, body, stored, Owner { request, sub: Some(new.name()) }, attributes);
+    check_body(cx, at, body, stored, RequestRef { request, sub: Some(new.name()) }, attributes);
 }
 
 /// Checks the fields that an exact request and an alternative have in common.
@@ -160,18 +160,18 @@ fn check_body(
     at: &Path<'_>,
     new: RequestBody<'_>,
     old: Option<RequestBody<'_>>,
-    owner: Owner<'_>,
+    owner: RequestRef<'_>,
     attributes: &mut ConstraintAttributes<'_>,
 ) {
     cx.check_part(is_unchanged(new, old, "selectors"), |cx| {
-        selectors::check_list(cx, &at.field("selectors"), new.selectors(), false);
+        selectors::check_selectors(cx, &at.field("selectors"), new.selectors(), false);
     });
     cx.check_part(is_unchanged(new, old, "derivedAttributes"), |cx| {
-        attributes.check(cx, &at.field("derivedAttributes"), new.derived_attributes(), owner);
+        attributes.check_derived(cx, &at.field("derivedAttributes"), new.derived_attributes(), owner);
     });
     cx.check_part(is_unchanged(new, old, "allocationMode"), |cx| check_mode(cx, at, new));
     cx.check_part(is_unchanged(new, old, "tolerations"), |cx| {
-        toleration::check_list(cx, &at.field("tolerations"), new.tolerations());
+        toleration::check_tolerations(cx, &at.field("tolerations"), new.tolerations());
     });
 }
 

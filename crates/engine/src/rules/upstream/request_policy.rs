@@ -107,7 +107,7 @@ fn check_duplicates<'q>(
 }
 
 /// A valid range of a capacity, and the values that it is checked against.
-struct Range<'q> {
+struct ValidRange<'q> {
     default: &'q Quantity<'q>,
     min: Quantity<'q>,
     max: Option<Quantity<'q>>,
@@ -115,7 +115,7 @@ struct Range<'q> {
     capacity: &'q Quantity<'q>,
 }
 
-impl Range<'_> {
+impl ValidRange<'_> {
     /// Returns the quantities of the range that are set, with the names of their fields, in the order in which the
     /// server reports them.
     fn named_quantities(&self) -> impl Iterator<Item = (&'static str, &Quantity<'_>)> {
@@ -141,7 +141,7 @@ fn check_range(
         cx.report(CAPACITY_REQUEST_POLICY, &at.field("min")).required("required when validRange is defined");
         return;
     };
-    let range = Range { default, min, max: range.max(), step: range.step(), capacity };
+    let range = ValidRange { default, min, max: range.max(), step: range.step(), capacity };
     check_bounds(cx, at, &range);
     let fractional = cx.profile.fractional_capacity;
     let in_milli = fractional && range.named_quantities().any(|(_, part)| part.is_fractional());
@@ -156,11 +156,11 @@ fn check_range(
     }
 }
 
-fn check_bounds(cx: &mut Cx<'_, '_>, at: &Path<'_>, range: &Range<'_>) {
+fn check_bounds(cx: &mut Cx<'_, '_>, at: &Path<'_>, range: &ValidRange<'_>) {
     let (min_at, max_at, default_at) = (at.field("min"), at.field("max"), at.field("default"));
     let (too_small_at, too_large_at) =
         if cx.profile.guards_capacity_range { (&default_at, &default_at) } else { (&min_at, &max_at) };
-    let Range { default, min, capacity, .. } = range;
+    let ValidRange { default, min, capacity, .. } = range;
     if min > capacity {
         report_invalid(cx, &min_at, min, format!("min is larger than capacity value: {}", capacity.text()));
     }
@@ -179,10 +179,16 @@ fn check_bounds(cx: &mut Cx<'_, '_>, at: &Path<'_>, range: &Range<'_>) {
     }
 }
 
-fn check_step(cx: &mut Cx<'_, '_>, at: &Path<'_>, range: &Range<'_>, step: &Quantity<'_>, in_milli: bool) {
+fn check_step(
+    cx: &mut Cx<'_, '_>,
+    at: &Path<'_>,
+    range: &ValidRange<'_>,
+    step: &Quantity<'_>,
+    in_milli: bool,
+) {
     let step_at = at.field("step");
     let is_guarded = cx.profile.guards_capacity_range;
-    let Range { min, capacity, .. } = range;
+    let ValidRange { min, capacity, .. } = range;
     // Releases before 1.37 divide by a step that reads zero and crash: refused all the same, in 1.37's words.
     if if is_guarded { step.sign() <= 0 } else { step.value() == 0 } {
         report_invalid(cx, &step_at, step, "must be greater than zero");

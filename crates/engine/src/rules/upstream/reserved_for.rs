@@ -3,10 +3,9 @@
 use super::lists;
 use crate::rules::Cx;
 use crate::rules::table::{RESERVED_FOR, TOO_MANY_CONSUMERS};
-use tollgate_api::equal;
 use tollgate_api::fields::{CLAIM_STATUS, CONSUMER};
-use tollgate_api::print;
 use tollgate_api::view::{ClaimStatus, Consumer, List, View as _};
+use tollgate_api::{equal, print};
 use tollgate_document::field::Path;
 use tollgate_document::finding::BadValue;
 
@@ -23,13 +22,13 @@ pub fn check_reserved_for(cx: &mut Cx<'_, '_>, at: &Path<'_>, new: ClaimStatus<'
             return;
         }
         for (index, consumer) in list.iter().enumerate() {
-            check_one(cx, &at.index(index), consumer);
+            check_consumer(cx, &at.index(index), consumer);
         }
         check_duplicates(cx, at, list);
     });
 }
 
-fn check_one(cx: &mut Cx<'_, '_>, at: &Path<'_>, consumer: Consumer<'_>) {
+fn check_consumer(cx: &mut Cx<'_, '_>, at: &Path<'_>, consumer: Consumer<'_>) {
     for (field, value) in
         [("resource", consumer.resource()), ("name", consumer.name()), ("uid", consumer.uid())]
     {
@@ -46,7 +45,7 @@ fn check_duplicates(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: List<'_, Consumer<
         |(_, consumer)| consumer.uid(),
         |(index, consumer)| {
             let at = at.index(index);
-            if cx.is_declarative() {
+            if cx.is_declarative {
                 let whole =
                     print::versioned(consumer.json(), &CONSUMER, cx.profile.fields, cx.max_text_bytes());
                 cx.report(RESERVED_FOR, &at).declarative_native().duplicate(BadValue::Json(whole.into()), "");
@@ -63,7 +62,7 @@ fn check_duplicates(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: List<'_, Consumer<
 }
 
 /// Checks that only an allocated claim is reserved, and that an object that is being deleted gets no new consumers.
-pub fn check_claim(
+pub fn check_may_be_reserved(
     cx: &mut Cx<'_, '_>,
     at: &Path<'_>,
     new: ClaimStatus<'_>,
@@ -85,11 +84,11 @@ pub fn check_claim(
 
 /// True if an entry is not among the stored ones.
 fn has_new_consumers(new: List<'_, Consumer<'_>>, old: List<'_, Consumer<'_>>) -> bool {
-    let stored = lists::ItemsByKey::of(old.iter(), full_key);
-    new.iter().any(|consumer| stored.get(&full_key(consumer)).is_none())
+    let stored = lists::ItemsByKey::of(old.iter(), all_fields);
+    new.iter().any(|consumer| stored.get(&all_fields(consumer)).is_none())
 }
 
 /// Returns all fields of an entry, for comparing.
-fn full_key(consumer: Consumer<'_>) -> Vec<&str> {
+fn all_fields(consumer: Consumer<'_>) -> Vec<&str> {
     CONSUMER.fields.iter().map(|field| consumer.json().get(field.json).str()).collect()
 }

@@ -22,9 +22,8 @@ const EXPRESSION_LIMIT: usize = 10 * 1024;
 
 /// Checks a list of selectors. `stored` is true if an update left them unchanged.
 // upstream v1.36 validateSelectorSlice, validateSelector
-pub fn check_list(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: List<'_, Selector<'_>>, stored: bool) {
-    if !lists::check_max_items(cx, TOO_MANY_SELECTORS, at, list.len(), SELECTORS_LIMIT)
-        || !cx.is_hand_written()
+pub fn check_selectors(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: List<'_, Selector<'_>>, stored: bool) {
+    if !lists::check_max_items(cx, TOO_MANY_SELECTORS, at, list.len(), SELECTORS_LIMIT) || !cx.is_hand_written
     {
         return;
     }
@@ -58,7 +57,7 @@ pub fn check_expression(
         return None;
     }
     let env = if stored { &cx.profile.stored_cel } else { &cx.profile.cel };
-    let outcome = if cx.spend_on_expression(tollgate_cel::weight(text)) {
+    let outcome = if cx.take_expression_budget(tollgate_cel::weight(text)) {
         cx.context.cel.check(text, target, env, cx.max_text_bytes())
     } else {
         Outcome::Unchecked("the object has more than 1 MiB of expressions")

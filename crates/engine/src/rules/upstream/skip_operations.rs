@@ -19,7 +19,7 @@ pub fn check_skip_node_operations(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: Stri
             let value = BadValue::named(operation);
             cx.report(SKIP_NODE_OPERATIONS, &at.index(index)).declarative_native().duplicate(value, "");
         });
-        let stored = lists::names(old.iter());
+        let stored = lists::index_names(old.iter());
         for (index, operation) in list.iter().enumerate() {
             if !KNOWN_OPERATIONS.contains(&operation) && stored.get(operation).is_none() {
                 let value = BadValue::named(operation);

@@ -31,19 +31,19 @@ fn check_spec(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: SliceSpec<'_>, old: Opti
     naming::check_driver(cx, SLICE_DRIVER, &at.field("driver"), spec.driver());
     check_pool(cx, &at.field("pool"), spec);
     if let Some(old) = old {
-        check_immutable(cx, at, spec, old);
+        check_immutable_fields(cx, at, spec, old);
     }
-    check_nodes(cx, at, spec);
+    check_slice_nodes(cx, at, spec);
     if cx.profile.devices_exclude_counters && spec.shared_counters().is_given() && spec.devices().is_given() {
         cx.report(DEVICES_WITH_SHARED_COUNTERS, at)
             .invalid("", "only one of `sharedCounters` or `devices` is allowed");
     }
     check_devices(cx, &at.field("devices"), spec, old);
     if cx.profile.counters == CounterRules::Totals {
-        counters::check_totals(cx, at, spec);
+        counters::check_counter_totals(cx, at, spec);
     }
     let stored = old.map(SliceSpec::shared_counters);
-    counters::check_shared(cx, &at.field("sharedCounters"), spec.shared_counters(), stored);
+    counters::check_counter_sets(cx, &at.field("sharedCounters"), spec.shared_counters(), stored);
     partition::check_partition_type(cx, at, spec, old);
     let stored = old.map_or(Strings(Value::absent()), SliceSpec::skip_node_operations);
     skip_operations::check_skip_node_operations(
@@ -70,7 +70,7 @@ fn check_pool(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: SliceSpec<'_>) {
 }
 
 /// Reports changes of the driver, the pool name or the node name, which are immutable.
-fn check_immutable(cx: &mut Cx<'_, '_>, at: &Path<'_>, new: SliceSpec<'_>, old: SliceSpec<'_>) {
+fn check_immutable_fields(cx: &mut Cx<'_, '_>, at: &Path<'_>, new: SliceSpec<'_>, old: SliceSpec<'_>) {
     let detail = "field is immutable";
     if new.pool().name() != old.pool().name() {
         let (pool_at, value) = (at.field("pool"), BadValue::str(new.pool().name()));
@@ -92,7 +92,7 @@ fn check_immutable(cx: &mut Cx<'_, '_>, at: &Path<'_>, new: SliceSpec<'_>, old: 
 }
 
 /// Checks that the slice specifies its nodes in exactly one way.
-fn check_nodes(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: SliceSpec<'_>) {
+fn check_slice_nodes(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: SliceSpec<'_>) {
     let (name, all) = (spec.node_name_in(cx.version), spec.all_nodes_in(cx.version));
     match name {
         Some("") => {
@@ -147,7 +147,7 @@ fn check_devices(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: SliceSpec<'_>, old: O
     let limit_by = |device: Device<'_>| {
         let body = device.body(version);
         if !body.consumes_counters().is_empty()
-            || cx.profile.list_attributes && attributes::have_lists(body.attributes())
+            || cx.profile.list_attributes && attributes::has_list_values(body.attributes())
         {
             limits.advanced_devices
         } else if !body.taints().is_empty() {
@@ -179,7 +179,7 @@ fn check_each_device(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: SliceSpec<'_>, ol
     let shared = (cx.profile.counters == CounterRules::Totals).then(|| CounterSetIndex::of(spec));
     let per_device = spec.per_device_node_selection() == Some(true);
     // Only releases that stop at the limit ask for the stored device, so that the search stays short.
-    let stored = old.filter(|_| cx.is_hand_written() && cx.profile.skips_unchanged_taints);
+    let stored = old.filter(|_| cx.is_hand_written && cx.profile.skips_unchanged_taints);
     for (index, device) in spec.devices().iter().enumerate() {
         let old = stored.and_then(|old| old.device_named(device.name()));
         let around = DeviceContext { per_device, shared: shared.as_ref(), old };

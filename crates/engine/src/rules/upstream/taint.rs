@@ -7,8 +7,7 @@ use tollgate_api::conform::suggest;
 use tollgate_api::view::{List, Taint};
 use tollgate_document::field::Path;
 use tollgate_document::finding::{BadValue, RuleId};
-use tollgate_formats::gofmt;
-use tollgate_formats::names;
+use tollgate_formats::{gofmt, names};
 
 /// The taints of one device, and whether the stored object has the same ones.
 pub struct DeviceTaints<'d> {
@@ -22,7 +21,7 @@ pub struct DeviceTaints<'d> {
 /// Checks the taints of the device at `at`.
 // upstream v1.36 validateDevice: unchanged taints are skipped whole. Declarative validation knows only effects, and
 // no limit.
-pub fn check_list(
+pub fn check_device_taints(
     cx: &mut Cx<'_, '_>,
     at: &Path<'_>,
     DeviceTaints { new, unchanged, stored }: DeviceTaints<'_>,
@@ -36,7 +35,7 @@ pub fn check_list(
     let judge = |cx: &mut Cx<'_, '_>| {
         for (index, taint) in new.iter().enumerate() {
             let at = at.index(index);
-            if cx.is_hand_written() {
+            if cx.is_hand_written {
                 if !names::is_label_key(taint.key()) {
                     check_key(cx, &at, taint.key());
                 }
@@ -109,7 +108,7 @@ fn check_effect(cx: &mut Cx<'_, '_>, at: &Path<'_>, effect: &str) {
         let help = || suggest::one_of(effects).replacen("use", "set `effect` to", 1);
         cx.report(TAINT_EFFECT, &at).covered_by_declarative().required("").help(help);
     } else if !cx.profile.effects.contains(&effect) {
-        report_effect(cx, TAINT_EFFECT, &at, effect);
+        report_unknown_effect(cx, TAINT_EFFECT, &at, effect);
     }
 }
 
@@ -129,7 +128,7 @@ pub fn key_hint(key: &str) -> Option<&'static str> {
 }
 
 /// Reports an unknown effect, with the most similar known one.
-pub fn report_effect(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, effect: &str) {
+pub fn report_unknown_effect(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, effect: &str) {
     let (effects, value) = (cx.profile.effects, lists::named_string(cx, effect));
     let reported =
         cx.report(rule, at).covered_by_declarative().not_supported(value, || supported_values(effects));

@@ -50,5 +50,5 @@ fn check_selector(
         naming::check_label(cx, RULE_DEVICE, &at.field("device"), device);
     }
     let stored = old.is_some_and(|old| same_member(new.json(), old.json(), &TAINT_SELECTOR, "selectors"));
-    selectors::check_list(cx, &at.field("selectors"), new.selectors(), stored);
+    selectors::check_selectors(cx, &at.field("selectors"), new.selectors(), stored);
 }

@@ -1,7 +1,7 @@
 //! DeviceToleration, of requests, sub-requests and (from 1.37 on) of allocation results.
 
 use super::lists;
-use super::taint::{key_hint, key_problems, report_effect, supported_values};
+use super::taint::{key_hint, key_problems, report_unknown_effect, supported_values};
 use crate::rules::Cx;
 use crate::rules::table::{TOLERATION_EFFECT, TOLERATION_KEY, TOLERATION_OPERATOR, TOLERATION_VALUE};
 use tollgate_api::view::{List, Toleration};
@@ -9,14 +9,14 @@ use tollgate_document::field::Path;
 use tollgate_formats::names;
 
 /// Checks the tolerations of one request or result; no release limits their number.
-pub fn check_list(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: List<'_, Toleration<'_>>) {
+pub fn check_tolerations(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: List<'_, Toleration<'_>>) {
     for (index, toleration) in list.iter().enumerate() {
-        check(cx, &at.index(index), toleration);
+        check_toleration(cx, &at.index(index), toleration);
     }
 }
 
 // upstream v1.36 validateDeviceToleration
-fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, toleration: Toleration<'_>) {
+fn check_toleration(cx: &mut Cx<'_, '_>, at: &Path<'_>, toleration: Toleration<'_>) {
     let (key, value) = (toleration.key(), toleration.value());
     // Most keys are right, and their hints are not asked for.
     if !key.is_empty() && !names::is_label_key(key) {
@@ -56,6 +56,6 @@ fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, toleration: Toleration<'_>) {
     }
     let effect = toleration.effect();
     if !effect.is_empty() && !cx.profile.effects.contains(&effect) {
-        report_effect(cx, TOLERATION_EFFECT, &at.field("effect"), effect);
+        report_unknown_effect(cx, TOLERATION_EFFECT, &at.field("effect"), effect);
     }
 }

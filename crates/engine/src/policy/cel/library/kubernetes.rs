@@ -18,9 +18,9 @@ use super::{CelResult, VALUE_COST, boolean, charge_steps, function_error, intege
 use tollgate_cel::evaluate::{CallError, LibraryValue, PlainValue};
 use tollgate_formats::gotime;
 
-/// Bytes of a quantity, a version, a time or an address, so that comparing two costs next to nothing, and that the reason why a text
-/// is none of them is short.
-const MAX_LENGTH: usize = 256;
+/// Maximum number of bytes of a quantity, version, time or address, so that comparing two of them costs next to nothing
+/// and error messages stay short.
+const MAX_VALUE_BYTES: usize = 256;
 /// Steps for adding two quantities, which have at most a thousand digits.
 const SUM_COST: u64 = 128;
 
@@ -111,7 +111,7 @@ impl Comparer for KubernetesValue {
 }
 
 impl KubernetesValue {
-    /// The sum or difference of two times.
+    /// Returns the sum or difference of two times or durations.
     fn add_or_subtract<'b, 'v>(&self, operator: &str, other: &(dyn Val + 'v)) -> CelResult<'b, 'v> {
         let unsupported = || no_such_overload(operator, [self, other]);
         let other_value = to_library_value(other).ok_or_else(unsupported)?;
@@ -126,7 +126,7 @@ impl KubernetesValue {
 /// Names of functions, with the number of their arguments, as functions for the interpreter.
 macro_rules! functions {
     ($($count:literal: $($name:literal)*;)*) => {
-        &[$($(($name, $count, |arguments| call($name, &arguments))),*),*]
+        &[$($(($name, $count, |arguments| call_library_function($name, &arguments))),*),*]
     };
 }
 
@@ -156,13 +156,14 @@ pub(super) fn declare_functions(env: &mut Env) -> Result<(), DeclarationError> {
     Ok(())
 }
 
-/// Checks the literal argument of a function that reads a text.
+/// Checks a string literal that a policy passes to a function such as `quantity`, so that a bad one is reported when
+/// the policy is loaded.
 pub(super) fn check_literal(function: &str, text: &str) -> Result<(), String> {
-    if let Some((_, reason)) = too_long(function, text) {
+    if let Some((_, reason)) = length_error(function, text) {
         return Err(reason);
     }
     match LibraryValue::call(function, &[text.into()]) {
-        Err(CallError::Failed(problem)) => Err(explain(function, Some(text), problem).1),
+        Err(CallError::Failed(problem)) => Err(parse_error(function, Some(text), problem).1),
         _ => Ok(()),
     }
 }
@@ -178,12 +179,12 @@ pub(super) fn check_zone(function: &str, zone: &str) -> Result<(), String> {
     }
 }
 
-fn call<'b, 'v>(function: &str, arguments: &[CowVal<'b, 'v>]) -> CelResult<'b, 'v> {
+fn call_library_function<'b, 'v>(function: &str, arguments: &[CowVal<'b, 'v>]) -> CelResult<'b, 'v> {
     charge_steps(if matches!(function, "add" | "sub") { SUM_COST } else { VALUE_COST })?;
     let unsupported = || no_such_overload(function, arguments.iter().map(AsRef::as_ref));
     let text = arguments.iter().find_map(|argument| argument.downcast_ref::<CelString<'_>>());
     let text = text.map(CelString::inner);
-    if let Some((function, reason)) = text.and_then(|text| too_long(function, text)) {
+    if let Some((function, reason)) = text.and_then(|text| length_error(function, text)) {
         let is_question = function.starts_with("is");
         return if is_question { Ok(boolean(false)) } else { Err(function_error(function, reason)) };
     }
@@ -193,13 +194,14 @@ fn call<'b, 'v>(function: &str, arguments: &[CowVal<'b, 'v>]) -> CelResult<'b, '
         Ok(value) => Ok(from_library_value(value)),
         Err(CallError::NoSuchOverload) => Err(unsupported()),
         Err(CallError::Failed(problem)) => {
-            let (function, reason) = explain(function, text, problem);
+            let (function, reason) = parse_error(function, text, problem);
             Err(function_error(function, reason))
         }
     }
 }
 
-/// The value for `tollgate_cel`; `None` if no function takes one of its type.
+/// Converts a value of the interpreter for a call of `tollgate_cel`; `None` if no library function takes values of its
+/// type.
 fn to_library_value(value: &(dyn Val + '_)) -> Option<LibraryValue> {
     if let Some(text) = value.downcast_ref::<CelString<'_>>() {
         return Some(text.inner().into());
@@ -221,10 +223,11 @@ fn from_library_value<'b, 'v>(value: LibraryValue) -> CowVal<'b, 'v> {
     }
 }
 
-/// The reason why a text is too long for a function that reads one, and the name of the function that reads such texts.
-fn too_long<'f>(function: &'f str, text: &str) -> Option<(&'f str, String)> {
+/// Returns why a text is too long for a function that parses texts, with the name of the function that parses such
+/// texts; `None` if it is not too long.
+fn length_error<'f>(function: &'f str, text: &str) -> Option<(&'f str, String)> {
     let length = text.len();
-    if length <= MAX_LENGTH {
+    if length <= MAX_VALUE_BYTES {
         return None;
     }
     let noun = match function {
@@ -232,15 +235,15 @@ fn too_long<'f>(function: &'f str, text: &str) -> Option<(&'f str, String)> {
         "semver" | "isSemver" => "version",
         "timestamp" => "time",
         "ip" | "isIP" | "ip.isCanonical" | "containsIP" | "cidr" | "isCIDR" | "containsCIDR" => {
-            return Some(explain(function, Some(text), String::new()));
+            return Some(parse_error(function, Some(text), String::new()));
         }
         _ => return None,
     };
-    Some((function, format!("a {noun} of {length} bytes is too long; the maximum is {MAX_LENGTH}")))
+    Some((function, format!("a {noun} of {length} bytes is too long; the maximum is {MAX_VALUE_BYTES}")))
 }
 
 /// Returns why a function does not accept a text, and the name of the function that parses such texts.
-fn explain<'f>(function: &'f str, text: Option<&str>, problem: String) -> (&'f str, String) {
+fn parse_error<'f>(function: &'f str, text: Option<&str>, problem: String) -> (&'f str, String) {
     let given = text.unwrap_or_default();
     match function {
         "quantity" => (function, format!("{given:?} is not a quantity: {problem}")),

@@ -48,7 +48,7 @@ pub(super) fn declare_functions(env: &mut Env) -> Result<(), DeclarationError> {
 type Items<'a, 'v> = Vec<&'a (dyn Val + 'v)>;
 
 /// Returns the items of the list argument at `index`. The caller has already charged for reading it.
-fn items<'a, 'v>(arguments: &'a [CowVal<'_, 'v>], index: usize) -> Result<Items<'a, 'v>, ExecutionError> {
+fn items_at<'a, 'v>(arguments: &'a [CowVal<'_, 'v>], index: usize) -> Result<Items<'a, 'v>, ExecutionError> {
     let list = arguments.get(index).and_then(|list| list.as_ref().as_iterable());
     let mut items = list.ok_or_else(|| function_error("list", "is not a list"))?.iter();
     let mut all = Vec::new();
@@ -61,7 +61,7 @@ fn items<'a, 'v>(arguments: &'a [CowVal<'_, 'v>], index: usize) -> Result<Items<
 fn two_lists<'a, 'v>(
     arguments: &'a [CowVal<'_, 'v>],
 ) -> Result<(Items<'a, 'v>, Items<'a, 'v>), ExecutionError> {
-    Ok((items(arguments, 0)?, items(arguments, 1)?))
+    Ok((items_at(arguments, 0)?, items_at(arguments, 1)?))
 }
 
 /// True if one of the items equals `wanted`. Each comparison is charged.
@@ -73,7 +73,7 @@ fn index_of_item<'b, 'v>(
     arguments: &[CowVal<'b, 'v>],
     choose: fn(&mut dyn Iterator<Item = usize>) -> Option<usize>,
 ) -> CelResult<'b, 'v> {
-    let all = items(arguments, 0)?;
+    let all = items_at(arguments, 0)?;
     let wanted = arguments.get(1).ok_or_else(|| function_error("indexOf", "requires an item"))?.as_ref();
     let mut indexes =
         all.iter().enumerate().filter(|(_, item)| deep_equals(**item, wanted)).map(|(index, _)| index);
@@ -81,13 +81,14 @@ fn index_of_item<'b, 'v>(
     Ok(integer(index.unwrap_or(-1)))
 }
 
+/// Returns the order of two items, after charging for their sizes.
 fn compare(function: &str, one: &(dyn Val + '_), other: &(dyn Val + '_)) -> Result<Ordering, ExecutionError> {
     charge_steps(1 + value_size(one) + value_size(other))?;
     functions::compare(function, one, other)
 }
 
 fn is_sorted<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> CelResult<'b, 'v> {
-    for pair in items(&arguments, 0)?.windows(2) {
+    for pair in items_at(&arguments, 0)?.windows(2) {
         if let [one, other] = pair
             && compare("isSorted", *one, *other)?.is_gt()
         {
@@ -98,7 +99,7 @@ fn is_sorted<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> CelResult<'b, 'v> {
 }
 
 fn min_or_max<'b, 'v>(function: &str, arguments: &[CowVal<'b, 'v>], wanted: Ordering) -> CelResult<'b, 'v> {
-    let all = items(arguments, 0)?;
+    let all = items_at(arguments, 0)?;
     let (first, rest) =
         all.split_first().ok_or_else(|| function_error(function, "called on an empty list"))?;
     let mut best = *first;
@@ -111,7 +112,7 @@ fn min_or_max<'b, 'v>(function: &str, arguments: &[CowVal<'b, 'v>], wanted: Orde
 }
 
 fn sum<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> CelResult<'b, 'v> {
-    let all = items(&arguments, 0)?;
+    let all = items_at(&arguments, 0)?;
     let Some((first, rest)) = all.split_first() else { return Ok(CowVal::owned(CelInt::from(0))) };
     let mut total: Box<dyn Val + 'v> = first.clone_as_boxed();
     for item in rest {

@@ -14,9 +14,10 @@ use ::cel::{DeclarationError, Env, ExecutionError};
 use regex::{Regex, RegexBuilder};
 
 use super::super::tree::List;
-use super::{CelResult, argument, boolean, charge_steps, function_error, string, text};
+use super::{CelResult, argument, boolean, charge_steps, function_error, string, string_at};
 
-/// Cached literal patterns per thread; bounded, because reloaded policies leave theirs behind.
+/// Maximum number of literal patterns that a thread caches. It is limited because policies that were reloaded leave
+/// their patterns behind.
 const MAX_FIXED_PATTERNS: usize = 1024;
 /// Maximum number of computed patterns that a thread caches.
 const MAX_COMPUTED_PATTERNS: usize = 64;
@@ -24,16 +25,19 @@ const MAX_COMPUTED_PATTERNS: usize = 64;
 const MAX_COMPILED_BYTES: usize = 1 << 18;
 /// Instructions of a program that are executed for one character in one step, at worst.
 const INSTRUCTIONS_PER_STEP: u64 = 10;
-/// Instructions of a pattern that is not RE2's: more than a compiled pattern can have.
+/// Number of instructions that is assumed for a pattern that RE2 does not accept: more than a compiled pattern can
+/// have.
 const UNKNOWN_SIZE: u64 = 1 << 14;
 /// Steps that a computed pattern takes from the budget of an evaluation, because compiling it takes one or two
 /// milliseconds at worst.
 const COMPILE_COST: u64 = 20_000;
 
-/// Internal functions for literal patterns, which `rewrite` substitutes for these functions.
+/// Functions that take a pattern, each with the internal function that `rewrite` calls instead if the pattern is a
+/// literal.
 pub(in crate::policy::cel) const FIXED_FUNCTIONS: &[(&str, &str)] =
     &[("matches", "__matches_fixed"), ("find", "__find_fixed"), ("findAll", "__find_all_fixed")];
-/// Internal functions for patterns that are computed at run time.
+/// Functions that take a pattern, each with the internal function that `rewrite` calls instead if the pattern is
+/// computed.
 pub(in crate::policy::cel) const COMPUTED_FUNCTIONS: &[(&str, &str)] = &[("matches", "__matches")];
 
 /// A compiled pattern, and the number of instructions of its program.
@@ -50,7 +54,8 @@ thread_local! {
     static COMPUTED_PATTERNS: PatternCache = RefCell::default();
 }
 
-/// Whether a pattern is a literal or computed.
+/// Where a pattern comes from: a literal in the policy, or a value computed from the request. Only the latter is
+/// charged for compiling.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum PatternSource {
     Policy,
@@ -83,7 +88,7 @@ pub(super) fn declare_functions(env: &mut Env) -> Result<(), DeclarationError> {
 }
 
 /// Returns an error if the pattern is not a valid regular expression.
-pub(super) fn check(pattern: &str) -> Result<(), String> {
+pub(super) fn check_pattern(pattern: &str) -> Result<(), String> {
     compile(pattern)
         .map(drop)
         .map_err(|reason| format!("{pattern:?} is not a valid regular expression: {reason}"))
@@ -132,16 +137,16 @@ fn with_pattern<T>(
 }
 
 fn matches<'b, 'v>(arguments: &[CowVal<'b, 'v>], source: PatternSource) -> CelResult<'b, 'v> {
-    let (value, pattern) = (text(arguments, 0)?, text(arguments, 1)?);
+    let (value, pattern) = (string_at(arguments, 0)?, string_at(arguments, 1)?);
     with_pattern(source, pattern, |pattern| {
         pattern.charge_search(value)?;
         Ok(boolean(pattern.regex.is_match(value)))
     })
 }
 
-/// The first match, or the empty text.
+/// Implements `find`: the first match, or an empty string.
 fn find<'b, 'v>(arguments: &[CowVal<'b, 'v>], source: PatternSource) -> CelResult<'b, 'v> {
-    let (value, pattern) = (text(arguments, 0)?, text(arguments, 1)?);
+    let (value, pattern) = (string_at(arguments, 0)?, string_at(arguments, 1)?);
     with_pattern(source, pattern, |pattern| {
         pattern.charge_search(value)?;
         Ok(string(pattern.regex.find(value).map_or("", |found| found.as_str())))
@@ -151,7 +156,7 @@ fn find<'b, 'v>(arguments: &[CowVal<'b, 'v>], source: PatternSource) -> CelResul
 /// Implements `findAll`: all matches, or up to a limit. Each match is charged as a search of the remaining
 /// text.
 fn find_all<'b, 'v>(arguments: &[CowVal<'b, 'v>], source: PatternSource) -> CelResult<'b, 'v> {
-    let (value, pattern) = (text(arguments, 0)?, text(arguments, 1)?);
+    let (value, pattern) = (string_at(arguments, 0)?, string_at(arguments, 1)?);
     let limit = match arguments.len() {
         2 => -1,
         _ => *argument::<CelInt>(arguments, 2)?.inner(),

@@ -8,7 +8,7 @@ use ::cel::common::value::{CowVal, Val};
 use ::cel::{DeclarationError, Env, ExecutionError};
 
 use super::super::tree::List;
-use super::{CelResult, argument, charge_steps, function_error, integer, string, text};
+use super::{CelResult, argument, charge_steps, function_error, integer, string, string_at};
 
 /// Functions of the interpreter, and the internal functions that replace them because they charge for their steps.
 pub(in crate::policy::cel) const REPLACED_FUNCTIONS: &[(&str, &str)] = &[
@@ -38,7 +38,7 @@ pub(super) fn declare_functions(env: &mut Env) -> Result<(), DeclarationError> {
 
 /// Implements `replace`: replaces all occurrences, or the first ones up to a limit.
 fn replace<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> CelResult<'b, 'v> {
-    let (value, from, to) = (text(&arguments, 0)?, text(&arguments, 1)?, text(&arguments, 2)?);
+    let (value, from, to) = (string_at(&arguments, 0)?, string_at(&arguments, 1)?, string_at(&arguments, 2)?);
     let limit = if arguments.len() > 3 { *argument::<CelInt>(&arguments, 3)?.inner() } else { -1 };
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
     let count = value.matches(from).count().min(limit);
@@ -48,7 +48,7 @@ fn replace<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> CelResult<'b, 'v> {
 }
 
 fn join<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> CelResult<'b, 'v> {
-    let separator = if arguments.len() > 1 { text(&arguments, 1)? } else { "" };
+    let separator = if arguments.len() > 1 { string_at(&arguments, 1)? } else { "" };
     let list = arguments.first().and_then(|list| list.as_iterable());
     let mut items = list.ok_or_else(|| function_error("join", "is not a list"))?.iter();
     let mut joined = String::new();
@@ -70,7 +70,7 @@ fn join<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> CelResult<'b, 'v> {
 /// Implements `split`. With a limit, the last part contains the rest. An empty separator splits into single
 /// characters.
 fn split<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> CelResult<'b, 'v> {
-    let (value, separator) = (text(&arguments, 0)?, text(&arguments, 1)?);
+    let (value, separator) = (string_at(&arguments, 0)?, string_at(&arguments, 1)?);
     let limit = if arguments.len() > 2 { *argument::<CelInt>(&arguments, 2)?.inner() } else { -1 };
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
     let mut parts: Vec<Box<dyn Val + 'v>> = Vec::new();
@@ -104,7 +104,7 @@ fn start_offset(
     if arguments.len() < 3 {
         return Ok(None);
     }
-    let (value, needle) = (text(arguments, 0)?, text(arguments, 1)?);
+    let (value, needle) = (string_at(arguments, 0)?, string_at(arguments, 1)?);
     let index = *argument::<CelInt>(arguments, 2)?.inner();
     let place = usize::try_from(index).ok().map(|index| value.char_indices().nth(index));
     match place {
@@ -115,7 +115,7 @@ fn start_offset(
 }
 
 fn index_of<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> CelResult<'b, 'v> {
-    let (value, needle) = (text(&arguments, 0)?, text(&arguments, 1)?);
+    let (value, needle) = (string_at(&arguments, 0)?, string_at(&arguments, 1)?);
     let (before, from) = start_offset("indexOf", &arguments)?.unwrap_or_default();
     let rest = value.get(from..).unwrap_or_default();
     let found = rest.find(needle).and_then(|at| rest.get(..at));
@@ -124,7 +124,7 @@ fn index_of<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> CelResult<'b, 'v> {
 
 /// Implements `lastIndexOf`: the last position of the substring at or before the offset.
 fn last_index_of<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> CelResult<'b, 'v> {
-    let (value, needle) = (text(&arguments, 0)?, text(&arguments, 1)?);
+    let (value, needle) = (string_at(&arguments, 0)?, string_at(&arguments, 1)?);
     let end = start_offset("lastIndexOf", &arguments)?.map_or(value.len(), |(_, byte)| byte + needle.len());
     // A needle that would end within a character does not begin at the offset.
     let end = (end.min(value.len())..=value.len()).find(|end| value.is_char_boundary(*end));

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Acknowledge, Limits, PerResource, TaintedLimit};
+use super::{Acknowledge, ImpactLimits, PerResource, TaintedLimit};
 use crate::policy::glob::Glob;
 use crate::rules::Level;
 use tollgate_document::doc;
@@ -24,11 +24,11 @@ pub(in crate::policy::taint_rule) enum SampleImpact {
 }
 
 impl SampleImpact {
-    /// Impacts on both sides of each of the limits.
-    pub(in crate::policy::taint_rule) fn all<'l>(
-        limits: impl Iterator<Item = &'l Limits>,
+    /// Returns impacts just above each limit, and impacts of zero and of any number.
+    pub(in crate::policy::taint_rule) fn around_limits<'l>(
+        limits: impl Iterator<Item = &'l ImpactLimits>,
     ) -> Vec<SampleImpact> {
-        let limits: Vec<&Limits> = limits.collect();
+        let limits: Vec<&ImpactLimits> = limits.collect();
         if limits.is_empty() {
             return Vec::new();
         }
@@ -63,12 +63,12 @@ impl SampleImpact {
         all
     }
 
-    /// True if it exceeds a limit on all rules together: a number and a percentage cannot be compared.
+    /// True if the sample is about `maxTainted`, where a number and a percentage cannot be compared.
     pub(in crate::policy::taint_rule) fn is_tainted(&self) -> bool {
         matches!(self, SampleImpact::Tainted { .. })
     }
 
-    /// The affected amount, used to find the smallest sample.
+    /// Returns how large the sample impact is, to find the smallest one.
     pub(in crate::policy::taint_rule) fn size(&self) -> usize {
         match self {
             SampleImpact::Unknown => 0,
@@ -117,8 +117,9 @@ impl std::fmt::Display for SampleImpact {
     }
 }
 
-impl Limits {
-    /// The groups that may acknowledge the limit; `None` if nobody or everybody may.
+impl ImpactLimits {
+    /// Returns the globs for groups that may exceed the limits by acknowledging the impact; `None` if nobody or
+    /// everybody may.
     pub(in crate::policy::taint_rule) fn acknowledging_groups(&self) -> Option<Vec<&str>> {
         let groups = self.acknowledge.as_ref()?.groups.as_ref()?;
         Some(groups.iter().map(Glob::pattern).collect())

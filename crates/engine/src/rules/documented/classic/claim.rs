@@ -28,17 +28,17 @@ pub(super) fn check_classic_claim(
             .invalid(value, "field is immutable")
             .help("delete the claim and create a new one");
     }
-    check_spec(cx, &at, claim.spec());
+    check_classic_spec(cx, &at, claim.spec());
 }
 
 /// Checks the spec at `at`, of a claim or of a template.
-pub(super) fn check_spec(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: ClassicClaimSpec<'_>) {
+pub(super) fn check_classic_spec(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: ClassicClaimSpec<'_>) {
     let (name, name_at) = (spec.resource_class_name(), at.field("resourceClassName"));
     if name.is_empty() {
         cx.report(CLASSIC_CLASS_NAME, &name_at).required("");
     } else {
         naming::check_subdomain(cx, CLASSIC_CLASS_NAME, &name_at, name);
-        check_class(cx, &name_at, name);
+        check_class_exists(cx, &name_at, name);
     }
     let mode = spec.allocation_mode();
     if !mode.is_empty() && !MODES.contains(&mode) {
@@ -51,7 +51,7 @@ pub(super) fn check_spec(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: ClassicClaimS
 }
 
 /// Reports a class that does not exist, if the existing classes are known.
-fn check_class(cx: &mut Cx<'_, '_>, at: &Path<'_>, name: &str) {
+fn check_class_exists(cx: &mut Cx<'_, '_>, at: &Path<'_>, name: &str) {
     let Some(classes) = cx.context.classes else { return };
     if !classes.has(name) {
         cx.report(UNKNOWN_RESOURCE_CLASS, at)

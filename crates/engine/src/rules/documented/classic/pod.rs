@@ -19,7 +19,7 @@ pub(super) fn check_classic_pod(cx: &mut Cx<'_, '_>, admission: &DecodedAttribut
             if let Some(template) = claim.template() {
                 let claim_at = claims_at.index(index);
                 check_generated_claim_name(cx, admission, &claim_at.field("name"), claim);
-                check_template(cx, &claim_at.field("template"), template);
+                check_classic_template(cx, &claim_at.field("template"), template);
             }
         }
     });
@@ -51,7 +51,7 @@ fn check_generated_claim_name(
     });
 }
 
-fn check_template(cx: &mut Cx<'_, '_>, at: &Path<'_>, template: ClassicTemplate<'_>) {
+fn check_classic_template(cx: &mut Cx<'_, '_>, at: &Path<'_>, template: ClassicTemplate<'_>) {
     let (metadata, metadata_at) = (template.metadata(), at.field("metadata"));
     meta::check_annotations(cx, &metadata_at.field("annotations"), metadata.annotations());
     meta::check_labels(cx, &metadata_at.field("labels"), metadata.labels());
@@ -69,5 +69,5 @@ fn check_template(cx: &mut Cx<'_, '_>, at: &Path<'_>, template: ClassicTemplate<
             .forbidden("may not be specified when `spec` is set")
             .also(&at.field("spec"));
     }
-    claim::check_spec(cx, &template.spec_at(at), template.spec());
+    claim::check_classic_spec(cx, &template.spec_at(at), template.spec());
 }

@@ -29,7 +29,7 @@ pub(super) fn check_classic_status(
     claim: ClassicClaim<'_>,
 ) {
     let (status, at) = (claim.status(), Path::ROOT.field("status"));
-    check_driver(cx, admission, status, &at.field("driverName"));
+    check_status_driver(cx, admission, status, &at.field("driverName"));
     check_phase(cx, admission, claim, &at.field("phase"));
     check_users(cx, &at, status);
     if let Some(scheduling) = status.scheduling() {
@@ -49,7 +49,7 @@ fn is_held(status: ClassicClaimStatus<'_>) -> bool {
 
 /// Checks that the driver name, "a copy of the driver name from the ResourceClass at the time when allocation started",
 /// is set from then on and does not change until the resource is freed.
-fn check_driver(
+fn check_status_driver(
     cx: &mut Cx<'_, '_>,
     admission: &DecodedAttributes<'_>,
     status: ClassicClaimStatus<'_>,
