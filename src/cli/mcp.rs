@@ -32,7 +32,7 @@ use super::shared::{ContextArgs, PolicyArgs};
 use super::units::parse_duration;
 use run::Runner;
 use stdio::StdioTransport;
-use tools::{OfferedTool, PassedFlag, PassedFlags};
+use tools::{InheritedFlag, OfferedTool, PassedFlags};
 
 /// Run an MCP server, which programs and AI assistants ask about manifests, devices and drains
 ///
@@ -81,7 +81,7 @@ impl Arguments {
     /// Returns the flags that the server was started with and passes on to the commands of tools.
     fn passed_flags(&self) -> Result<PassedFlags, Failure> {
         let mut settings = Vec::new();
-        let mut add = |setting: PassedFlag, flag: &str, path: &Path| {
+        let mut add = |setting: InheritedFlag, flag: &str, path: &Path| {
             let mut text = OsString::from(flag);
             text.push("=");
             text.push(path);
@@ -90,17 +90,17 @@ impl Arguments {
         if self.state.iter().any(|path| path.as_os_str() == "-") {
             return Err(Failure::Usage("--state: stdin is used for the protocol; specify a file".to_owned()));
         }
-        self.state.iter().for_each(|path| add(PassedFlag::State, "--state", path));
-        self.policies.paths.iter().for_each(|path| add(PassedFlag::Policies, "--policy", path));
-        self.namespaces.iter().for_each(|path| add(PassedFlag::Namespaces, "--namespaces", path));
-        let context = self.context.flags().into_iter().map(|flag| (PassedFlag::Context, flag));
+        self.state.iter().for_each(|path| add(InheritedFlag::State, "--state", path));
+        self.policies.paths.iter().for_each(|path| add(InheritedFlag::Policies, "--policy", path));
+        self.namespaces.iter().for_each(|path| add(InheritedFlag::Namespaces, "--namespaces", path));
+        let context = self.context.flags().into_iter().map(|flag| (InheritedFlag::Context, flag));
         if self.state.is_empty() {
             settings.extend(context);
         } else if self.context.is_named() {
             return Err(Failure::Usage("--state and --context cannot be used together".to_owned()));
         }
         if self.assume_complete {
-            settings.push((PassedFlag::Completeness, "--assume-complete".into()));
+            settings.push((InheritedFlag::Completeness, "--assume-complete".into()));
         }
         Ok(PassedFlags(settings))
     }
@@ -115,7 +115,7 @@ struct McpServer {
 
 impl McpServer {
     fn new(settings: PassedFlags, runner: Runner) -> Result<McpServer, Failure> {
-        let is_offered = |needs: Option<PassedFlag>| needs.is_none_or(|setting| settings.has(setting));
+        let is_offered = |needs: Option<InheritedFlag>| needs.is_none_or(|setting| settings.has(setting));
         let tools = tools::ALL.iter().filter(|spec| is_offered(spec.needs)).map(OfferedTool::new);
         Ok(McpServer { tools: tools.collect::<Result<_, _>>()?, runner, settings })
     }
@@ -128,13 +128,13 @@ impl McpServer {
              `omitted` lists what was left out because the result was too large. {}",
             result::NOTICE
         );
-        if !self.settings.has(PassedFlag::State) {
+        if !self.settings.has(InheritedFlag::State) {
             text.push_str(
                 " The server was started without --state and --context, so it has no tools for devices, impact, \
                  forecasts and drains.",
             );
         }
-        if !self.settings.has(PassedFlag::Policies) {
+        if !self.settings.has(InheritedFlag::Policies) {
             text.push_str(" The server was started without --policy, so it cannot check policies.");
         }
         text

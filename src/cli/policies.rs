@@ -146,7 +146,7 @@ pub(super) fn compile(
     Ok(set)
 }
 
-/// Reads the policy files in these paths; fails with the first error.
+/// Reads the policy files in these paths; fails with all errors if there are any.
 pub(super) fn read_files(paths: &[PathBuf]) -> Result<Vec<PolicyFile>, Failure> {
     let texts = read_files_with_errors(paths);
     if texts.errors.is_empty() { Ok(texts.files) } else { Err(Failure::Input(texts.errors.join("\n"))) }

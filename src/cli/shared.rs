@@ -71,7 +71,7 @@ pub(super) struct ExitZeroArgs {
     pub(super) exit_zero: bool,
 }
 
-/// Flags of commands that warn about something.
+/// The flag for the lowest level of findings that causes exit code 1.
 #[derive(Clone, Copy, Debug, Args)]
 pub(super) struct FailOnArgs {
     /// Lowest level that causes exit code 1 (default: deny)

@@ -135,8 +135,8 @@ struct RunWork {
 }
 
 impl RunWork {
-    /// Returns the inputs that are read and checked.
-    fn inputs(&self) -> impl Iterator<Item = &Input> {
+    /// Returns the manifests to read; Markdown files, which are checked as excerpts, are left out.
+    fn manifest_inputs(&self) -> impl Iterator<Item = &Input> {
         self.items.iter().filter_map(|work| work.item.input())
     }
 }
@@ -207,8 +207,8 @@ impl Arguments {
         let settings = self.read_settings(&mut configurations, console)?;
         let baselines = BaselineRun::new(self.write_baseline.as_deref(), &self.paths)?;
         let lacks_labels = settings.iter().any(|settings| settings.configured.lacks_labels());
-        let namespaces = lacks_labels.then(|| namespaces::from_inputs(work.inputs())).flatten();
-        let reads_stdin = work.inputs().any(|input| *input == Input::Stdin);
+        let namespaces = lacks_labels.then(|| namespaces::from_inputs(work.manifest_inputs())).flatten();
+        let reads_stdin = work.manifest_inputs().any(|input| *input == Input::Stdin);
         let is_on_stderr = mode.is_some_and(|mode| mode.diff || reads_stdin);
         let reports = self.reports(format, &settings, is_on_stderr, console);
         let (now, baseline_folder) = (self.clock.now(), baselines.folder());

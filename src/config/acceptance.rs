@@ -82,7 +82,8 @@ impl Acceptance<'_> {
         sorted
     }
 
-    /// Returns the levels for an object to which these overrides apply.
+    /// Returns the levels for an object to which these overrides apply: of the file, then the overrides, then the flags.
+    /// The last one that sets a rule counts.
     fn levels_with_overrides(&self, overrides: &[&Override]) -> Cow<'_, Levels> {
         if self.file_levels.is_empty() && overrides.is_empty() {
             return Cow::Borrowed(self.flag_levels);

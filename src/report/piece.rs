@@ -21,7 +21,7 @@ impl Piece {
     }
 
     /// Returns the findings of a foldable report and the texts between them, in order; true for a finding.
-    pub(crate) fn parts(&self) -> impl Iterator<Item = (&str, bool)> {
+    pub(crate) fn split_findings(&self) -> impl Iterator<Item = (&str, bool)> {
         self.text.split(FINDING_MARK).enumerate().map(|(number, text)| (text, number % 2 == 1))
     }
 

@@ -154,7 +154,7 @@ impl PolicyMessageParts {
             None => (detail, None),
         };
         let ask = finding.advice.as_deref().map(ToOwned::to_owned);
-        let why = ask.as_deref().map_or(why.clone(), |ask| without_contact(&why, ask));
+        let why = ask.as_deref().map_or(why.clone(), |ask| why_without_contact(&why, ask));
         Some(PolicyMessageParts { title, why, instead, ask })
     }
 
@@ -171,7 +171,7 @@ impl PolicyMessageParts {
 
 /// Removes the contact and docs of the policy from the explanation, because `advice` names them: ` (contact:
 /// gpu-team, docs: https://…)`.
-fn without_contact(why: &str, advice: &str) -> String {
+fn why_without_contact(why: &str, advice: &str) -> String {
     let start = ["contact: ", "docs: "].into_iter().find_map(|name| advice.find(name));
     let contact = start.and_then(|start| advice.get(start..)).unwrap_or_default();
     why.replace(&format!(" ({})", contact.replace("; docs: ", ", docs: ")), "")

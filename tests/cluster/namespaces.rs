@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tollgate::cluster::{Cluster, LabelLookup, NamespaceWatch, Target, Timing};
+use tollgate::cluster::{Cluster, LabelsInCache, NamespaceWatch, Target, Timing};
 
 use crate::double::Double;
 use crate::running::{Folder, until};
@@ -250,7 +250,7 @@ fn a_watch_without_a_word_is_given_up() {
     let namespaces = NamespaceWatch::new(&cluster, 1 << 20);
     assert_eq!(double.count(""), 0, "nothing is asked before somebody needs it");
     namespaces.start();
-    until("read", || matches!(namespaces.labels("a"), LabelLookup::Known(_)));
+    until("read", || matches!(namespaces.labels("a"), LabelsInCache::Known(_)));
     until("given up and begun again", || double.count("watch=true") > 2);
     until("told", || namespaces.status().failed > 1);
     assert_eq!(namespaces.status().lists, 1);

@@ -113,7 +113,7 @@ pub struct Limits {
 
 /// Limits that are documented but not enforced by any server; `None` where the profile's documents have none.
 #[derive(Clone, Copy, Debug)]
-pub struct DocumentedLimits {
+pub struct UnenforcedLimits {
     /// Maximum number of tolerations of a request.
     pub tolerations: Option<usize>,
     /// Maximum length of `spec.taints` of a slice (draft r2).
@@ -172,7 +172,7 @@ pub struct Profile {
     /// Limits that the API server enforces.
     pub limits: Limits,
     /// Limits that are only documented.
-    pub documented: DocumentedLimits,
+    pub documented: UnenforcedLimits,
     /// Taint effects, sorted as the server prints them.
     pub effects: &'static [&'static str],
     /// The feature gates that are on.

@@ -50,7 +50,7 @@ impl Cluster {
         let client = self.client.clone();
         self.spawn(async move {
             // Nobody waits any more after an interrupt.
-            let _ = done.send((number, send_until_not_busy(&client, &dry_run).await));
+            let _ = done.send((number, send_with_busy_retries(&client, &dry_run).await));
         });
     }
 
@@ -77,8 +77,8 @@ impl Cluster {
     }
 }
 
-/// Sends a dry run, and repeats it while the API server is busy.
-async fn send_until_not_busy(client: &ApiClient, dry_run: &DryRun) -> CreateResponse {
+/// Sends a dry run, and repeats it at most [`BUSY_RETRIES`] times while the API server is busy.
+async fn send_with_busy_retries(client: &ApiClient, dry_run: &DryRun) -> CreateResponse {
     let path = dry_run.path();
     let mut tries = 0;
     loop {

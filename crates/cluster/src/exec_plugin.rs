@@ -30,12 +30,12 @@ const MIN_RERUN_INTERVAL: Duration = Duration::from_secs(10);
 #[derive(Clone)]
 pub(super) struct ExecPlugin {
     config: Arc<ExecConfig>,
-    last: Arc<Mutex<IssuedCredentials>>,
+    last: Arc<Mutex<IssuedToken>>,
 }
 
 /// The credentials that a plugin issued.
 #[derive(Clone)]
-struct IssuedCredentials {
+struct IssuedToken {
     /// The `Authorization` header with the token; `None` if the plugin issues only a client certificate.
     header: Option<HeaderValue>,
     /// Expiry of the token in seconds since 1970; `None` if it does not expire.
@@ -83,7 +83,7 @@ fn unix_seconds() -> i64 {
 }
 
 /// Runs the plugin and returns the credentials that it prints.
-fn run_plugin(config: &ExecConfig) -> anyhow::Result<(IssuedCredentials, Option<ClientPair>)> {
+fn run_plugin(config: &ExecConfig) -> anyhow::Result<(IssuedToken, Option<ClientPair>)> {
     let name = config.command.as_deref().unwrap_or_default();
     let is_interactive = is_interactive(config.interactive_mode.as_ref(), std::io::stdin().is_terminal())?;
     let mut command = Command::new(name);
@@ -170,10 +170,7 @@ fn json_string(text: &str) -> String {
 }
 
 /// Parses the ExecCredential, JSON or YAML, that a plugin prints.
-fn parse_credential(
-    config: &ExecConfig,
-    text: &str,
-) -> anyhow::Result<(IssuedCredentials, Option<ClientPair>)> {
+fn parse_credential(config: &ExecConfig, text: &str) -> anyhow::Result<(IssuedToken, Option<ClientPair>)> {
     let document = documents(text).next().and_then(Result::ok);
     let document = document.context("the output is not an ExecCredential")?;
     let root = document.doc.root();
@@ -208,7 +205,7 @@ fn parse_credential(
     let pair =
         (!key.is_empty()).then(|| ClientPair { certificate: certificate.to_owned(), key: key.to_owned() });
     let expires = expires.map(|time| time.seconds);
-    Ok((IssuedCredentials { header, expires, at: Instant::now(), is_refused: false }, pair))
+    Ok((IssuedToken { header, expires, at: Instant::now(), is_refused: false }, pair))
 }
 
 #[cfg(test)]

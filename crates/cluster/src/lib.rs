@@ -44,7 +44,7 @@ pub use listed_kind::{
     CRON_JOBS, DAEMON_SETS, DEPLOYMENTS, FOUNDATIONDB, JOB_SETS, JOBS, LEADER_WORKER_SETS, ListedKind,
     NAMESPACES, NODES, POD_GROUPS, PODS, POLICIES, REPLICA_SETS, RULES, SLICES, STATEFUL_SETS, TEMPLATES,
 };
-pub use namespaces::{LabelLookup, NamespaceWatch};
+pub use namespaces::{LabelsInCache, NamespaceWatch};
 pub use object_watch::{
     ObjectChange, ObjectWatch, ProjectFn, WatchedKindStatus, WatchedObject, WatchedObjects,
 };

@@ -44,7 +44,7 @@ pub(crate) type Labels = Arc<Doc<'static>>;
 
 /// The result of a lookup in the cache.
 #[derive(Clone, Debug)]
-pub enum LabelLookup {
+pub enum LabelsInCache {
     /// The namespace is cached, with these labels.
     Known(Labels),
     /// The namespace is not in the cache; the caller can fetch it.
@@ -105,17 +105,17 @@ impl NamespaceWatch {
         self.store.labels.read().unwrap_or_else(PoisonError::into_inner).all.len()
     }
 
-    /// Returns how long ago the cache was current; `None` if it is current because the watch works.
+    /// Returns how long ago the cache was current; `None` if it is current, or if nothing was listed yet.
     pub fn age(&self) -> Option<Duration> {
         self.health.age()
     }
 
     /// Looks up a namespace in the cache.
-    pub fn labels(&self, name: &str) -> LabelLookup {
+    pub fn labels(&self, name: &str) -> LabelsInCache {
         if let Some(labels) = self.store.labels(name) {
-            return LabelLookup::Known(labels);
+            return LabelsInCache::Known(labels);
         }
-        if self.health.is_synced() { LabelLookup::NotCached } else { LabelLookup::NotSynced }
+        if self.health.is_synced() { LabelsInCache::NotCached } else { LabelsInCache::NotSynced }
     }
 
     /// Fetches the labels of one namespace from the API server, because it may be newer than the cache.

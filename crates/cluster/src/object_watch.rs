@@ -298,8 +298,9 @@ impl CachedObjects {
         self.changes.push_back(change);
     }
 
-    fn put(&mut self, index: usize, object: WatchedObject) {
-        let Some(objects) = self.by_kind.get_mut(index) else { return };
+    /// Stores an object of the kind with that index, and records the change.
+    fn put(&mut self, kind_index: usize, object: WatchedObject) {
+        let Some(objects) = self.by_kind.get_mut(kind_index) else { return };
         self.revision += 1;
         let (revision, object) = (self.revision, Arc::new(object));
         let WatchedObject { kind, namespace, name, .. } = &*object;
@@ -308,8 +309,9 @@ impl CachedObjects {
         self.add_change(ObjectChange { revision, kind, namespace, name, object: Some(object) });
     }
 
-    fn remove(&mut self, index: usize, key: &str) {
-        let removed = self.by_kind.get_mut(index).and_then(|objects| objects.remove(key));
+    /// Removes an object of the kind with that index, and records the change.
+    fn remove(&mut self, kind_index: usize, key: &str) {
+        let removed = self.by_kind.get_mut(kind_index).and_then(|objects| objects.remove(key));
         let Some(removed) = removed else { return };
         self.revision += 1;
         let (revision, kind) = (self.revision, removed.kind);

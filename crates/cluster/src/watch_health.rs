@@ -81,7 +81,7 @@ impl HealthState {
         self.unreadable_objects.len() + usize::from(self.has_more)
     }
 
-    /// Returns how long ago the cache was current; `None` if it still is.
+    /// Returns how long ago the cache was current; `None` if it still is, or if nothing was listed yet.
     fn age(&self, now: Instant) -> Option<Duration> {
         let age = now.saturating_duration_since(self.last_event?);
         let is_quiet = self.served && age > STALE_AFTER;

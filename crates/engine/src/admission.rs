@@ -160,7 +160,7 @@ pub struct Context<'c> {
 pub struct ResourceClasses(pub BTreeMap<Box<str>, Box<str>>);
 
 impl ResourceClasses {
-    /// True if a class of that name exists.
+    /// True if a ResourceClass of that name exists.
     pub fn has(&self, name: &str) -> bool {
         self.0.contains_key(name)
     }

@@ -140,7 +140,7 @@ impl EditCollector<'_> {
         }
     }
 
-    /// Adds `timeAdded` to a taint that lacks it.
+    /// Adds `timeAdded` to a taint that lacks it; only to NoExecute taints where `times_only_evictions` says so.
     fn default_taint(&mut self, taint: Taint<'_>, at: &Path<'_>) {
         let is_timed = !self.times_only_evictions || taint.effect() == "NoExecute";
         if is_timed && taint.written_time().is_null() {

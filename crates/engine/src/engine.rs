@@ -44,7 +44,7 @@ use crate::rules::table::{
 };
 use crate::rules::upstream::meta_update;
 use crate::rules::{self, Level, Origin, RuleSet};
-use checked_expressions::CheckedExpressions;
+use checked_expressions::AcceptedExpressionCache;
 use left_out::OmittedFindings;
 use tollgate_api::conform::DecodeError;
 use tollgate_api::gated::dropped_fields;
@@ -63,7 +63,7 @@ pub struct Engine {
     /// The enabled rules.
     pub rules: RuleSet,
     /// Cache of accepted expressions.
-    expressions: Arc<CheckedExpressions>,
+    expressions: Arc<AcceptedExpressionCache>,
     /// True to return exactly the API server's verdict: unchanged specs are checked, and no kind is skipped.
     pub exact: bool,
     /// True if objects arrive from an API server, which has already dropped the fields of disabled feature gates and

@@ -229,7 +229,7 @@ fn walk_rule(
     visit(Site::Taint { at: &at.field("taint"), taint: &taint });
 }
 
-/// Visits the taints of a slice and of its devices.
+/// Visits each list of taints of a slice and of its devices, and then each taint of the list.
 fn walk_slice(
     spec: SliceSpec<'_>,
     admission: &DecodedAttributes<'_>,

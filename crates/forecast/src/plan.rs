@@ -84,7 +84,7 @@ pub struct Plan<'d> {
     /// The evicted pods of the initial state, by time.
     pub(crate) evictions: Vec<Eviction>,
     /// Groups of StatefulSet replacements whose predecessors can be evicted in any order.
-    pub(crate) races: Vec<Vec<PodIndex>>,
+    pub(crate) random_orders: Vec<Vec<PodIndex>>,
     pub(crate) controllers: Controllers,
     /// The reported pods, in the order of the report.
     pub(crate) tracked: Vec<TrackedPod>,
@@ -166,7 +166,7 @@ impl<'d> Plan<'d> {
             bound: Vec::new(),
             waiting: Vec::new(),
             evictions: Vec::new(),
-            races: Vec::new(),
+            random_orders: Vec::new(),
             controllers: Controllers::default(),
             tracked: Vec::new(),
             has_timestamps: false,

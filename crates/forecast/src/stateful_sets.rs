@@ -39,7 +39,7 @@ impl Plan<'_> {
             }
         }
         let mut after: Vec<(PodIndex, Vec<Predecessor>)> = Vec::new();
-        let mut races = Vec::new();
+        let mut random_orders = Vec::new();
         for (&(namespace, set), pods) in &mut sets {
             pods.sort_unstable_by_key(|(ordinal, _)| *ordinal);
             for (place, (ordinal, eviction)) in pods.iter().enumerate() {
@@ -53,19 +53,19 @@ impl Plan<'_> {
                 });
                 after.push((replacement, before.chain(waiting.map(|pod| (None, *pod))).collect()));
             }
-            races.extend(self.races_of(pods));
+            random_orders.extend(self.replacements_in_random_order(pods));
         }
         for (pod, before) in after {
             if let Some(entry) = self.tables.pods.get_mut(pod) {
                 entry.after = before;
             }
         }
-        self.races = races;
+        self.random_orders = random_orders;
     }
 
     /// Groups of replacements of one StatefulSet whose pods are evicted at the same time. Each simulated run draws
     /// an order of these evictions, since a pod can be evicted after another one was already recreated.
-    fn races_of(&self, pods: &[EvictedOrdinal<'_>]) -> Vec<Vec<PodIndex>> {
+    fn replacements_in_random_order(&self, pods: &[EvictedOrdinal<'_>]) -> Vec<Vec<PodIndex>> {
         let mut together: BTreeMap<_, Vec<&Eviction>> = BTreeMap::new();
         for (_, eviction) in pods.iter().filter(|(_, eviction)| eviction.is_by_taint) {
             together.entry((eviction.stage, eviction.at)).or_default().push(eviction);
@@ -88,8 +88,8 @@ impl Plan<'_> {
     /// A random order of evictions for one simulated run, where the order is not determined.
     pub(crate) fn eviction_rounds(&self, random: &mut Random) -> EvictionRounds {
         let mut rounds = EvictionRounds::default();
-        for race in &self.races {
-            let mut drawn: Vec<(u64, PodIndex)> = race.iter().map(|pod| (random.next(), *pod)).collect();
+        for order in &self.random_orders {
+            let mut drawn: Vec<(u64, PodIndex)> = order.iter().map(|pod| (random.next(), *pod)).collect();
             drawn.sort_unstable();
             let mut round = 0;
             for (_, pod) in drawn {

@@ -20,7 +20,7 @@ const MAX_NAMES: usize = 8;
 /// Height of the drawing.
 const HEIGHT: usize = 112;
 /// Vertical position of the ground on which the bars stand.
-const BASELINE: usize = 88;
+const BARS_BOTTOM: usize = 88;
 /// Height of the tallest bar.
 const MAX_BAR_HEIGHT: usize = 64;
 /// Horizontal position of the time of the report, in percent of the width.
@@ -96,9 +96,9 @@ impl<'a> Timeline<'a> {
             svg.timeline width="100%" height=(HEIGHT) role="img" aria-label="Evictions over time; the list has the numbers" {
                 @for tick in ticks {
                     @let x = position(tick - self.start, span);
-                    line x1=(x) x2=(x) y1="8" y2=(BASELINE) {}
+                    line x1=(x) x2=(x) y1="8" y2=(BARS_BOTTOM) {}
                 }
-                line.axis x1="0" x2="100%" y1=(BASELINE) y2=(BASELINE) {}
+                line.axis x1="0" x2="100%" y1=(BARS_BOTTOM) y2=(BARS_BOTTOM) {}
                 @for (index, tick) in ticks.iter().enumerate() {
                     // On narrow screens there is room for three labels.
                     text.soft.(if index % 2 == 1 { "odd" } else { "even" }) x=(position(tick - self.start, span))
@@ -109,9 +109,9 @@ impl<'a> Timeline<'a> {
                 @for (time, count) in &bars {
                     @let height = (count * MAX_BAR_HEIGHT / most).max(4);
                     svg x=(position(*time, span)) overflow="visible" {
-                        rect x="-5" width="10" y=(BASELINE - height) height=(height) {}
+                        rect x="-5" width="10" y=(BARS_BOTTOM - height) height=(height) {}
                         @if bars.len() <= MAX_LABELS || *count == most {
-                            text x="0" y=(BASELINE - height - 4) text-anchor="middle" { (grouped(*count)) }
+                            text x="0" y=(BARS_BOTTOM - height - 4) text-anchor="middle" { (grouped(*count)) }
                         }
                     }
                 }

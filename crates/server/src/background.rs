@@ -57,7 +57,8 @@ pub trait NamespaceSource: std::fmt::Debug + Send + Sync {
     fn is_synced(&self) -> bool;
     /// Labels from the cache; never blocks.
     fn labels(&self, namespace: &str) -> NamespaceLabels;
-    /// How many seconds ago the cache was current, if it may be out of date; `None` if it is current.
+    /// How many seconds ago the cache was current, if it may be out of date; `None` if it is current, or
+    /// if nothing was listed yet.
     fn age(&self) -> Option<u64>;
     /// Fetches the labels of a namespace that is not cached.
     fn fetch(&self, namespace: &str) -> LabelsFuture;
@@ -74,7 +75,7 @@ pub struct BackgroundTask {
 
 impl std::fmt::Debug for BackgroundTask {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Job").field("name", &self.name).finish_non_exhaustive()
+        f.debug_struct("BackgroundTask").field("name", &self.name).finish_non_exhaustive()
     }
 }
 

@@ -367,7 +367,7 @@ async fn labels_for<'c>(
     source: Option<&dyn NamespaceSource>,
     config: &'c ServingConfig,
 ) -> RequestLabels<'c> {
-    let (Some(source), Some(namespace)) = (source, review.namespace()) else {
+    let (Some(source), Some(namespace)) = (source, review.namespace_to_look_up()) else {
         return RequestLabels::File(config);
     };
     let is_needed = config.engine.policies.needs_labels();

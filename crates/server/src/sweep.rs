@@ -114,7 +114,7 @@ pub(super) fn register_connection(connection: &Rc<Connection>) {
 }
 
 /// Starts the task that aborts slow connections of this worker; a second call does nothing.
-pub(super) fn start_sweeping(timeouts: ConnectionTimeouts) {
+pub(super) fn ensure_worker_sweep(timeouts: ConnectionTimeouts) {
     let is_first = STARTED.with(|runs| runs.set(()).is_ok());
     if is_first {
         actix_web::rt::spawn(async move {

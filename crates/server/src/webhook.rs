@@ -116,7 +116,7 @@ pub(super) fn start_webhook(
             })
             .and_then(http.map_err(TlsError::Service));
         apply_fn_factory(service, move |socket: TcpStream, service| {
-            sweep::start_sweeping(timeouts);
+            sweep::ensure_worker_sweep(timeouts);
             let connection = admit_connection(&socket, room, &accepted, accepted.metrics.connections.clone());
             let serving = service.call(Stream::new(socket, connection.clone()));
             async move { connection.serve(serving).await }
@@ -162,7 +162,7 @@ pub(super) fn start_ops(shared: Arc<SharedState>, listener: TcpListener) -> anyh
             .finish(map_config(app, |()| AppConfig::default()));
         let accepted = shared.clone();
         apply_fn_factory(http, move |socket: TcpStream, service| {
-            sweep::start_sweeping(timeouts);
+            sweep::ensure_worker_sweep(timeouts);
             // Without a TLS handshake, all of the first phase is for the head of the request.
             let connection = admit_connection(&socket, OPS_LIMITS, &accepted, Gauge::default());
             let stream = Stream::new(socket, connection.clone());

@@ -74,7 +74,8 @@ impl Hosts {
         Hosts(["127.0.0.1", "localhost", "[::1]"].map(|name| format!("{name}{port}")).to_vec())
     }
 
-    /// Checks everything about a request but its session. `takes_body` says that the path takes a POST.
+    /// Checks the size, target, host, origin, method and content type of a request; its session and body are checked
+    /// later. `takes_body` says that the path takes a POST.
     pub(crate) fn check_head(&self, head: &RequestHead, takes_body: bool) -> Result<(), Refusal> {
         let target = head.uri.path_and_query().map_or(0, |target| target.as_str().len());
         let headers = head.headers().iter();

@@ -19,7 +19,7 @@ const WEEK_SECONDS: i64 = 7 * 24 * 3600;
 /// Allow entries that expire within a week, the running claims that need them, and forgotten DeviceTaintRules: as
 /// JSON records and as rows of tables.
 #[derive(Debug, Default)]
-pub(super) struct Deadlines {
+pub(super) struct PolicyExpirations {
     /// Allow entries that expire within a week.
     pub(super) expiring_entries: Vec<Json>,
     entry_rows: Vec<Vec<String>>,
@@ -46,7 +46,7 @@ fn is_within_week(time: Timestamp, now: Timestamp) -> bool {
     time > now && time.seconds.saturating_sub(now.seconds) <= WEEK_SECONDS
 }
 
-impl Deadlines {
+impl PolicyExpirations {
     /// Adds the allow entries that expire within a week.
     pub(super) fn add_expiring_entries(&mut self, policies: &PolicySet, now: &str) {
         let Ok(now) = gotime::parse(now) else { return };
@@ -69,7 +69,12 @@ impl Deadlines {
     }
 
     /// Adds an allocated claim that policies admit now, if they deny it once an entry has expired.
-    pub(super) fn add_claim(&mut self, run: &AuditRun<'_>, object: Value<'_>, labels: Labels<'_>) {
+    pub(super) fn add_claim_if_soon_denied(
+        &mut self,
+        run: &AuditRun<'_>,
+        object: Value<'_>,
+        labels: Labels<'_>,
+    ) {
         let is_running =
             object.get("kind").str() == "ResourceClaim" && object.get("status").get("allocation").exists();
         let Some(last) = run.expirations_within_week.last().filter(|_| is_running) else { return };

@@ -45,7 +45,7 @@ pub(super) fn check_and_report(
         (_, true) => DocumentStatus::Valid,
         (_, false) => DocumentStatus::Invalid,
     };
-    reporter.deadlines.add_claim(run, object, labels);
+    reporter.deadlines.add_claim_if_soon_denied(run, object, labels);
     let file = object_name(api_version, kind, namespace, name);
     let mut text = String::new();
     let mut findings = Vec::new();

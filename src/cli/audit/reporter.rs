@@ -2,7 +2,7 @@
 
 use std::io::Write as _;
 
-use super::deadlines::Deadlines;
+use super::deadlines::PolicyExpirations;
 use super::openreports::OpenReports;
 use super::totals::Totals;
 use super::{AuditRun, HTML, OPENREPORTS};
@@ -35,7 +35,7 @@ pub(super) struct AuditReporter {
     /// Messages about objects that could not be listed or read.
     pub(super) incomplete: Vec<String>,
     pub(super) not_served: Vec<String>,
-    pub(super) deadlines: Deadlines,
+    pub(super) deadlines: PolicyExpirations,
     /// ValidatingAdmissionPolicies that were exported from other policies.
     pub(super) outdated_exports: Vec<String>,
     /// Resource, apiVersion, number of objects.
@@ -65,7 +65,7 @@ impl AuditReporter {
         if open_reports.is_none() && drawn.is_none() {
             console.write_all(report.begin().as_bytes())?;
         }
-        let mut deadlines = Deadlines::default();
+        let mut deadlines = PolicyExpirations::default();
         deadlines.add_expiring_entries(&run.engine.policies, &run.now);
         Ok(AuditReporter {
             report,

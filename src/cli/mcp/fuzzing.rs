@@ -15,7 +15,7 @@ use super::McpServer;
 use super::result::CommandOutput;
 use super::run::Runner;
 use super::stdio::{MAX_QUEUED, StdioTransport, read_line};
-use super::tools::{ALL, Invocation, PassedFlag, PassedFlags};
+use super::tools::{ALL, InheritedFlag, Invocation, PassedFlags};
 use tollgate_document::doc::{self, ValueKind};
 
 /// A server with every tool. The files do not exist, and nothing opens them.
@@ -35,9 +35,9 @@ static PROGRAM: LazyLock<Mutex<clap::Command>> =
 fn settings() -> PassedFlags {
     let flag = |setting, text: &str| (setting, OsString::from(text));
     PassedFlags(vec![
-        flag(PassedFlag::State, "--state=state.yaml"),
-        flag(PassedFlag::Policies, "--policy=policies"),
-        flag(PassedFlag::Namespaces, "--namespaces=namespaces.yaml"),
+        flag(InheritedFlag::State, "--state=state.yaml"),
+        flag(InheritedFlag::Policies, "--policy=policies"),
+        flag(InheritedFlag::Namespaces, "--namespaces=namespaces.yaml"),
     ])
 }
 

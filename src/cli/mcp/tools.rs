@@ -37,9 +37,9 @@ pub(super) struct ToolSpec {
     /// The command of this program, with the flags that every call has.
     command: &'static [&'static str],
     /// The flags of the server that are passed to the command.
-    gets: &'static [PassedFlag],
+    gets: &'static [InheritedFlag],
     /// The flag of the server without which the tool is not offered.
-    pub(super) needs: Option<PassedFlag>,
+    pub(super) needs: Option<InheritedFlag>,
     rows: &'static [ToolArg],
     /// The schema of each line of the output; `None` if it is text.
     pub(super) output: Option<&'static str>,
@@ -49,7 +49,7 @@ pub(super) struct ToolSpec {
 
 /// A setting of the MCP server: flags that it was started with and passes to commands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum PassedFlag {
+pub(super) enum InheritedFlag {
     State,
     /// Whether the state is complete.
     Completeness,
@@ -95,13 +95,13 @@ const fn required(row: ToolArg) -> ToolArg {
 
 /// The flags that the MCP server was started with and passes to commands.
 #[derive(Default, Debug)]
-pub(super) struct PassedFlags(pub(super) Vec<(PassedFlag, OsString)>);
+pub(super) struct PassedFlags(pub(super) Vec<(InheritedFlag, OsString)>);
 
 impl PassedFlags {
     /// True if the flag was given. `--context` counts as a state, too.
-    pub(super) fn has(&self, setting: PassedFlag) -> bool {
+    pub(super) fn has(&self, setting: InheritedFlag) -> bool {
         let is_given = |wanted| self.0.iter().any(|(given, _)| *given == wanted);
-        is_given(setting) || (setting == PassedFlag::State && is_given(PassedFlag::Context))
+        is_given(setting) || (setting == InheritedFlag::State && is_given(InheritedFlag::Context))
     }
 }
 

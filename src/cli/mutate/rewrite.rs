@@ -172,8 +172,8 @@ fn append_items(list: Value<'_>, items: &[&New], line_break: &str) -> TextInsert
     TextInsert { at: at..at, text: texts.map(|text| [line_break, begin, &text].concat()).collect() }
 }
 
-/// Adds members to a flow mapping: `{a: b}` becomes `{a: b, key: value}`. If it spans several lines, each member gets
-/// one.
+/// Adds members to a flow mapping: `{a: b}` becomes `{a: b, key: value}`. If its last member begins a line, each
+/// new one gets a line, too.
 fn add_flow_members(object: Value<'_>, members: &[(&str, &New)]) -> TextInsert {
     let source = object.doc().source();
     let json = object.doc().syntax() == Syntax::Json;

@@ -12,7 +12,7 @@ use crate::cli::clock;
 use crate::cli::outcome::Failure;
 use crate::cli::shared::ReleaseArgs;
 use crate::cli::units::parse_duration;
-use crate::cluster::{Cluster, LabelLookup, NamespaceWatch, StateWatch, Timing, WatchStatus};
+use crate::cluster::{Cluster, LabelsInCache, NamespaceWatch, StateWatch, Timing, WatchStatus};
 use crate::server::{
     BackgroundTask, BackgroundTasks, Certificates, ComponentStatus, EngineHandle, LabelsFuture, MetricSample,
     NamespaceLabels, NamespaceSource, Server,
@@ -208,9 +208,9 @@ impl NamespaceSource for WatchedNamespaces {
 
     fn labels(&self, namespace: &str) -> NamespaceLabels {
         match self.0.labels(namespace) {
-            LabelLookup::Known(labels) => NamespaceLabels::Known(OwnedLabels(labels)),
-            LabelLookup::NotCached => NamespaceLabels::NotCached,
-            LabelLookup::NotSynced => NamespaceLabels::Unavailable,
+            LabelsInCache::Known(labels) => NamespaceLabels::Known(OwnedLabels(labels)),
+            LabelsInCache::NotCached => NamespaceLabels::NotCached,
+            LabelsInCache::NotSynced => NamespaceLabels::Unavailable,
         }
     }
 

@@ -170,7 +170,7 @@ impl RegisterArgs {
     }
 
     /// Determines the CA bundle to register: the self-signed CA, `--register-ca`, or `ca.crt` beside the
-    /// certificate.
+    /// certificate; external if there is none of these.
     fn ca_source(&self, server: &Server, certificates: &Certificates) -> CaSource {
         match (server.self_signed(), certificates) {
             (Some(made), _) => CaSource::Own(made),

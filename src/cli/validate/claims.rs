@@ -30,7 +30,7 @@ pub(super) struct RunClaims<'r> {
 #[derive(Debug, Default)]
 struct FoundClaims {
     known: KnownClaims,
-    moved: FilesWithChangedNamespace,
+    moved: FilesMovedByKustomizations,
 }
 
 impl<'r> RunClaims<'r> {
@@ -104,14 +104,14 @@ fn add_from_text(known: &mut KnownClaims, file: &str, text: &str, is_moved: bool
 /// Files and folders whose objects a kustomization of kustomize or Flux puts into another namespace than they
 /// name.
 #[derive(Debug, Default)]
-struct FilesWithChangedNamespace {
+struct FilesMovedByKustomizations {
     /// Paths of files and folders: absolute, without `.` and `..`.
     paths: HashSet<PathBuf>,
     /// Ends of paths, because paths of Flux are relative to the root of the repository.
     ends: Vec<PathBuf>,
 }
 
-impl FilesWithChangedNamespace {
+impl FilesMovedByKustomizations {
     /// Adds the resources of a kustomization that sets a namespace; others are ignored.
     fn add_kustomization(&mut self, path: &Path) {
         let (Some(root), Some(folder)) = (read_kustomization(path), path.parent()) else { return };

@@ -75,11 +75,11 @@ impl ReportFolder {
             self.current = folder.map(Path::to_owned);
         }
         let Some(folder) = folder else {
-            out.extend(piece.parts().map(|(text, _)| text));
+            out.extend(piece.split_findings().map(|(text, _)| text));
             return out;
         };
         let counts = self.folders.entry(folder.to_owned()).or_default();
-        for (text, is_finding) in piece.parts() {
+        for (text, is_finding) in piece.split_findings() {
             counts.found += usize::from(is_finding);
             if !is_finding || counts.found <= MAX_FINDINGS_IN_FOLDER {
                 self.held.push((text.to_owned(), is_finding));

@@ -7,7 +7,7 @@ use super::{
     ApiKind::{
         DeviceClass, DeviceTaintRule, ResourceClaim, ResourceClaimTemplate, ResourceSlice, ResourceSlicePatch,
     },
-    Availability, CounterRules, DeviceIdFormat, DocumentedLimits, Gates, Limits, Profile, Semantics,
+    Availability, CounterRules, DeviceIdFormat, Gates, Limits, Profile, Semantics, UnenforcedLimits,
     Version::{V1, V1alpha3, V1beta1, V1beta2},
 };
 use tollgate_cel::{self as cel, evaluate};
@@ -58,7 +58,7 @@ const V1_33: Profile = Profile {
         counters_per_set: usize::MAX,
         consumed_sets: usize::MAX,
     },
-    documented: DocumentedLimits {
+    documented: UnenforcedLimits {
         tolerations: Some(16),
         slice_taints: None,
         taint_data: None,
@@ -288,7 +288,7 @@ const KEP_5055_R1: Profile = Profile {
     fields: NEWEST.fields.or(Availability::DRAFT_R1),
     serves: SERVED_WITHOUT_RULES,
     limits: Limits { taints_per_device: 8, tainted_devices: NEWEST.limits.devices, ..NEWEST.limits },
-    documented: DocumentedLimits { patch_taints: Some(16), ..NEWEST.documented },
+    documented: UnenforcedLimits { patch_taints: Some(16), ..NEWEST.documented },
     effects: &["NoExecute", "NoSchedule"],
     times_only_evictions: true,
     restarts_rule_time: false,
@@ -306,7 +306,7 @@ const KEP_5055_R2: Profile = Profile {
     serves: RELEASED,
     // A slice has devices or taints, and a device has none.
     limits: Limits { taints_per_device: 0, tainted_devices: 0, ..NEWEST.limits },
-    documented: DocumentedLimits {
+    documented: UnenforcedLimits {
         slice_taints: Some(32),
         taint_data: Some(10 * 1024),
         taint_description: Some(1024),
@@ -343,7 +343,7 @@ const KEP_5055: Profile = Profile {
     fields: NEWEST.fields.or(Availability::DRAFT_R1).or(Availability::DRAFT_R2),
     serves: EVERYTHING,
     limits: NEWEST.limits,
-    documented: DocumentedLimits {
+    documented: UnenforcedLimits {
         patch_taints: KEP_5055_R1.documented.patch_taints,
         ..KEP_5055_R2.documented
     },

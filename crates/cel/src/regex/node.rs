@@ -55,7 +55,7 @@ impl Node {
         self.size > MAX_SIZE
     }
 
-    /// The part, repeated by `*`, `+` or `?`.
+    /// The height and size of the part when it is repeated by `*`, `+` or `?`.
     pub(super) fn starred(self, operator: char) -> Node {
         let more = if operator == '*' { 2 } else { 1 };
         Node { height: self.height + 1, size: self.size + more, literal: None, is_character: false, ..self }

@@ -14,7 +14,7 @@ use tollgate_document::doc::{Value, ValueKind};
 /// Suffix by which entries of Tollgate in a webhook configuration are recognized.
 const ENTRY_SUFFIX: &str = ".tollgate.dev";
 
-/// The object that owns the webhook configurations, so that they are garbage-collected with it.
+/// The ClusterRole that owns the webhook configurations, so that they are garbage-collected with it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Owner {
     pub(super) name: String,

@@ -22,7 +22,9 @@ pub(super) fn decode_quoted(text: &str) -> Result<(String, usize), QuotedError> 
             Some('\'') if quote == '\'' && rest.starts_with("''") => scalar.push('\'', 2),
             Some(letter) if letter == quote => return Ok((scalar.value, scalar.at + 1)),
             Some('\\') if quote == '"' => scalar.escape()?,
-            Some(letter) if is_blank(letter) || line_break(rest).is_some() => scalar.fold_line_break("")?,
+            Some(letter) if is_blank(letter) || leading_line_break(rest).is_some() => {
+                scalar.fold_line_break("")?
+            }
             Some(letter) => scalar.push(letter, letter.len_utf8()),
         }
     }
@@ -56,10 +58,9 @@ pub(super) fn without_refused(
 }
 
 /// The length of the line break at the start of a text, and the character it represents; `None` if there is
-/// none. kubectl removes the `\r` of each `\r
-/// ` before it parses YAML, so `\r\r
-/// ` is one line break.
-pub(super) fn line_break(text: &str) -> Option<(usize, char)> {
+/// none. kubectl removes the `\r` of each `\r\n` before it parses YAML, so `\r\r\n` is one line
+/// break.
+pub(super) fn leading_line_break(text: &str) -> Option<(usize, char)> {
     match text.chars().next()? {
         '\r' if text.starts_with("\r\r\n") => Some((3, '\n')),
         '\r' if text.starts_with("\r\n") => Some((2, '\n')),
@@ -101,7 +102,7 @@ impl<'t> Scanner<'t> {
     /// Reads the escape sequence whose backslash is at the current position.
     fn escape(&mut self) -> Result<(), QuotedError> {
         let escaped = self.rest().get(1..).unwrap_or_default();
-        if let Some((length, _)) = line_break(escaped) {
+        if let Some((length, _)) = leading_line_break(escaped) {
             self.at += 1 + length;
             return self.fold_line_break("\\");
         }
@@ -154,7 +155,7 @@ impl<'t> Scanner<'t> {
         let mut is_line_start = !escaped.is_empty();
         loop {
             let rest = self.rest();
-            if let Some((length, letter)) = line_break(rest) {
+            if let Some((length, letter)) = leading_line_break(rest) {
                 if first.is_none() && escaped.is_empty() {
                     first = Some(letter);
                 } else {
@@ -181,7 +182,7 @@ impl<'t> Scanner<'t> {
         let rest = self.rest();
         let marker = rest.strip_prefix("---").or_else(|| rest.strip_prefix("..."));
         let is_marker = marker.is_some_and(|after| {
-            after.is_empty() || after.starts_with(is_blank) || line_break(after).is_some()
+            after.is_empty() || after.starts_with(is_blank) || leading_line_break(after).is_some()
         });
         if is_line_start && is_marker {
             return self.error_here("found unexpected document indicator");

@@ -167,7 +167,7 @@ fn json_keys(text: &str) -> (bool, bool) {
             "{" | "[" => depth += 1,
             "}" | "]" => depth = depth.saturating_sub(1),
             _ => {
-                let end = string_end(rest);
+                let end = closing_quote_offset(rest);
                 let (string, after) = rest.split_at(end);
                 rest = after.get(1..).unwrap_or_default();
                 if depth == 1 && rest.trim_start().starts_with(':') {
@@ -183,7 +183,7 @@ fn json_keys(text: &str) -> (bool, bool) {
 
 /// The number of bytes before the closing quote of a JSON string whose opening quote was read; all of them if there is
 /// none.
-fn string_end(text: &str) -> usize {
+fn closing_quote_offset(text: &str) -> usize {
     let mut escaped = false;
     let is_end = |byte: u8| {
         let ends = byte == b'"' && !escaped;

@@ -116,7 +116,7 @@ impl<'r> Review<'r> {
 
     /// Returns the namespace whose labels the caller must look up; `None` if the object is not checked or is in no
     /// namespace.
-    pub fn namespace(&self) -> Option<&'r str> {
+    pub fn namespace_to_look_up(&self) -> Option<&'r str> {
         match self.class {
             RequestClass::Checked { namespace } => Some(namespace).filter(|namespace| !namespace.is_empty()),
             RequestClass::NewerVersion | RequestClass::Other | RequestClass::Mismatch(_) => None,

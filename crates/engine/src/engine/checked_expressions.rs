@@ -50,18 +50,18 @@ impl Weighter<CacheKey, u64> for WeightInBytes {
 
 /// Cache of CEL expressions that were accepted before, with their costs.
 #[derive(Debug)]
-pub(super) struct CheckedExpressions(
+pub(super) struct AcceptedExpressionCache(
     Cache<CacheKey, u64, WeightInBytes, RandomState, DefaultLifecycle<CacheKey, u64>>,
 );
 
-impl Default for CheckedExpressions {
-    fn default() -> CheckedExpressions {
+impl Default for AcceptedExpressionCache {
+    fn default() -> AcceptedExpressionCache {
         let (hasher, lifecycle) = (RandomState::default(), DefaultLifecycle::default());
-        CheckedExpressions(Cache::with(ESTIMATED_ENTRIES, MAX_BYTES, WeightInBytes, hasher, lifecycle))
+        AcceptedExpressionCache(Cache::with(ESTIMATED_ENTRIES, MAX_BYTES, WeightInBytes, hasher, lifecycle))
     }
 }
 
-impl Checker for CheckedExpressions {
+impl Checker for AcceptedExpressionCache {
     /// Returns the cached cost of an accepted expression, or compiles the expression and caches its cost if it is
     /// accepted.
     fn check(&self, expression: &str, target: Target, env: &CelEnv, max_detail: usize) -> Outcome {
@@ -78,12 +78,12 @@ impl Checker for CheckedExpressions {
 
 #[cfg(test)]
 mod tests {
-    use super::{CheckedExpressions, MAX_BYTES};
+    use super::{AcceptedExpressionCache, MAX_BYTES};
     use tollgate_cel::{Checker as _, Target, V1_33, V1_34, V1_37, check};
 
     #[test]
     fn outcomes_are_those_of_the_check_each_time() {
-        let cache = CheckedExpressions::default();
+        let cache = AcceptedExpressionCache::default();
         let expressions =
             ["device.driver == 'a'", "device.", "1 + 1", "device.allowMultipleAllocations", "true", "'a'"];
         for _ in 0..3 {
@@ -101,7 +101,7 @@ mod tests {
 
     #[test]
     fn it_is_bounded_and_keeps_what_is_used() {
-        let cache = CheckedExpressions::default();
+        let cache = AcceptedExpressionCache::default();
         let used = "device.driver == 'used'";
         for number in 0..5_000 {
             let other = format!("device.driver == '{number:01000}'");

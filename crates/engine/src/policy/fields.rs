@@ -10,7 +10,7 @@ macro_rules! policy_file {
         Struct {
             name: $kind,
             fields: &[
-                super::API,
+                super::API_VERSION_FIELD,
                 required("kind", Ty::OneOf(&[$kind]), concat!("Always `", $kind, "`")),
                 super::META,
                 required("spec", Ty::Struct(&$spec), "Specification of the policy"),
@@ -58,7 +58,8 @@ pub(super) const API_VERSION: &str = "tollgate.dev/v1alpha1";
 
 const EFFECTS: Ty = Ty::OneOf(&["None", "NoSchedule", "NoExecute"]);
 const LEVELS: &[&str] = &["Deny", "Warn", "Allow"];
-const API: Field = required("apiVersion", Ty::OneOf(&[API_VERSION]), "Always `tollgate.dev/v1alpha1`");
+const API_VERSION_FIELD: Field =
+    required("apiVersion", Ty::OneOf(&[API_VERSION]), "Always `tollgate.dev/v1alpha1`");
 const STATUS: Field =
     field("status", Ty::Any, "Status of a custom resource; ignored by Tollgate when it reads policies");
 const META: Field = required("metadata", Ty::Struct(&METADATA), "Metadata of the policy");

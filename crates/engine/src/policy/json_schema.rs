@@ -44,7 +44,7 @@ const MAX_DEPTH: usize = 127;
 /// Maximum nesting of subschemas, over all levels of a value.
 const MAX_NESTING: usize = 2_000;
 /// Nesting depth that can be evaluated on the stack of any thread, including in debug builds.
-const FLAT_NESTING: usize = 200;
+const MAX_NESTING_ON_ANY_STACK: usize = 200;
 /// Stack size for deeper nesting, in bytes. Only the used pages are touched.
 const DEEP_STACK_BYTES: usize = 32 << 20;
 
@@ -115,7 +115,7 @@ impl Schema {
             let nesting = levels * self.graph.nesting as usize;
             if nesting > MAX_NESTING {
                 faults.report_whole(at, STEP_LIMIT);
-            } else if nesting > FLAT_NESTING {
+            } else if nesting > MAX_NESTING_ON_ANY_STACK {
                 stacker::grow(DEEP_STACK_BYTES, || self.evaluate(meter, value, at, faults));
             } else {
                 self.evaluate(meter, value, at, faults);

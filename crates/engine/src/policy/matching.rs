@@ -44,8 +44,8 @@ pub(super) struct Scope {
 }
 
 impl Scope {
-    /// Reads `spec.match`; `default_kinds` are the kinds that this kind of policy applies to.
-    pub(super) fn read(value: Value<'_>, default_kinds: &[ApiKind]) -> Scope {
+    /// Reads `spec.match`; `supported_kinds` are the kinds that this kind of policy applies to.
+    pub(super) fn read(value: Value<'_>, supported_kinds: &[ApiKind]) -> Scope {
         let given = value.get("resources");
         let is_named = |kind: &ApiKind| given.items().any(|name| name.str() == kind.name());
         let operations = value.get("operations");
@@ -59,18 +59,18 @@ impl Scope {
                 let all = [("CREATE", Operation::Create), ("UPDATE", Operation::Update)];
                 all.into_iter().filter(|(name, _)| named(name)).map(|(_, operation)| operation).collect()
             }),
-            kinds: default_kinds.iter().filter(|kind| !given.exists() || is_named(kind)).copied().collect(),
+            kinds: supported_kinds.iter().filter(|kind| !given.exists() || is_named(kind)).copied().collect(),
         }
     }
 
     /// Reads the valid fields of `spec.match`. Invalid fields do not narrow the scope.
     pub(super) fn read_leniently(
         value: Value<'_>,
-        default_kinds: &[ApiKind],
+        supported_kinds: &[ApiKind],
         is_faulty: &dyn Fn(&str) -> bool,
     ) -> Scope {
-        let read = Scope::read(value, default_kinds);
-        let every = Scope { kinds: default_kinds.to_vec(), ..Scope::default() };
+        let read = Scope::read(value, supported_kinds);
+        let every = Scope { kinds: supported_kinds.to_vec(), ..Scope::default() };
         Scope {
             namespaces: if is_faulty("namespaces") { every.namespaces } else { read.namespaces },
             excluded: if is_faulty("excludeNamespaces") { every.excluded } else { read.excluded },

@@ -82,11 +82,11 @@ impl ParameterPolicy {
     fn check_driver_parameters(
         &self,
         policy: &Policy,
-        given: &TypedParameters<'_>,
+        given: &OpaqueParameters<'_>,
         at: &Path<'_>,
         report: &mut ViolationReport<'_>,
     ) {
-        let TypedParameters { value: parameters, api_version, kind, .. } = *given;
+        let OpaqueParameters { value: parameters, api_version, kind, .. } = *given;
         let known =
             self.schemas.iter().find(|known| &*known.api_version == api_version && &*known.kind == kind);
         // If the driver is not known, the parameters may belong to another one: only known types are checked then.
@@ -112,7 +112,7 @@ impl ParameterPolicy {
     fn report_unknown(
         &self,
         policy: &Policy,
-        given: &TypedParameters<'_>,
+        given: &OpaqueParameters<'_>,
         level: Level,
         at: &Path<'_>,
         report: &mut ViolationReport<'_>,
@@ -137,7 +137,7 @@ impl ParameterPolicy {
 }
 
 /// Opaque parameters with all types that a decoder could read from them, computed once for all policies.
-struct TypedParameters<'d> {
+struct OpaqueParameters<'d> {
     driver: Option<&'d str>,
     value: Value<'d>,
     api_version: &'d str,
@@ -149,11 +149,11 @@ struct TypedParameters<'d> {
     kinds: HashSet<&'d str>,
 }
 
-impl<'d> TypedParameters<'d> {
+impl<'d> OpaqueParameters<'d> {
     /// Collects every `apiVersion` and `kind` that a decoder could read from the parameters.
-    fn of(given: DriverParameters<'d>) -> TypedParameters<'d> {
+    fn of(given: DriverParameters<'d>) -> OpaqueParameters<'d> {
         let value = given.value;
-        TypedParameters {
+        OpaqueParameters {
             driver: given.driver,
             value,
             api_version: value.get("apiVersion").str(),
@@ -201,7 +201,7 @@ pub(super) fn check_parameters(
         if count > MAX_COMPARED {
             return;
         }
-        let given = TypedParameters::of(parameters);
+        let given = OpaqueParameters::of(parameters);
         for (policy, spec) in &ours {
             if policy.scope.matches_driver(given.driver.unwrap_or_default()) {
                 spec.check_driver_parameters(policy, &given, at, report);

@@ -19,7 +19,7 @@ use tollgate_formats::gotime::{self, Timestamp};
 
 /// Maximum number of policies that are named as denying one toleration or taint.
 pub(super) const MAX_DENIALS: usize = 16;
-/// Maximum number of violations of one object that name the closest entry and what would be allowed: each
+/// After this many violations of a request, further ones do not name the closest entry and what would be allowed: each
 /// takes a search through all entries.
 const MAX_EXPLAINED: usize = 100;
 
@@ -202,7 +202,7 @@ impl Report<'_, ViolationSink<'_, '_>> {
 
     /// Uses the level of another policy than the one that the message names. If several policies together forbid
     /// something, the first one in force determines the level.
-    pub(super) fn enforced_by(mut self, policy: &Policy) -> Self {
+    pub(super) fn with_level_of(mut self, policy: &Policy) -> Self {
         (self.sink.level, self.sink.denied_from) = level_and_denial_time(policy, self.sink.report.now);
         self
     }

@@ -364,7 +364,7 @@ impl<'s> EntryGroup<'s> {
         let short = format_args!("taint {} is not allowed", describe_taint(taint));
         report
             .report(policy, POLICY_TAINT, at)
-            .enforced_by(restricting)
+            .with_level_of(restricting)
             .forbidden(detail)
             .warns(policy, short, None);
     }

@@ -376,7 +376,7 @@ impl<'s> EntryGroup<'s> {
         let short = checked.not_allowed();
         report
             .report(policy, POLICY_TOLERATION, checked.at)
-            .enforced_by(restricting.policy)
+            .with_level_of(restricting.policy)
             .forbidden(detail)
             .warns(policy, short, None);
     }

@@ -17,7 +17,7 @@ use super::rules::DrainRule;
 use super::server::{Answer, Server};
 pub(super) use super::settings::RunSettings;
 use super::time::seconds_between;
-use super::workloads::WorkloadPods;
+use super::workloads::PodsByWorkload;
 use crate::cli::forecast::play;
 use crate::cluster::{ApiError, WriteRequest};
 use tollgate_drain::{ClaimHolder, DrainPlan, PlanInput, PlannedPod};
@@ -143,7 +143,7 @@ impl<'r> Run<'r> {
         self.known_pods.extend(plan.pods.iter().map(|pod| pod.uid.clone()));
         self.plan = Some(plan);
         self.server.hold_interrupts();
-        let workloads = WorkloadPods::of(&self.server.objects().state(), self.settings.wait, began);
+        let workloads = PodsByWorkload::of(&self.server.objects().state(), self.settings.wait, began);
         self.pending_before = workloads.unschedulable_pods();
         let has_rules = !self.rules.is_empty();
         self.take_lock().map_err(|halt| if has_rules { halt } else { into_refusal(halt) })?;

@@ -13,7 +13,7 @@ use super::run::{POLL_INTERVAL, Run};
 use super::settings::WaitFor;
 use super::time::{duration_text, later, seconds_between};
 use super::wave_record::{MovedPod, WaveRecord, WorkloadReady};
-use super::workloads::WorkloadPods;
+use super::workloads::PodsByWorkload;
 use tollgate_drain::{ClaimHolder, PlannedPod, holding_claims};
 use tollgate_engine::impact::target::NameSelector;
 use tollgate_forecast::ObjectKind;
@@ -51,7 +51,7 @@ impl Run<'_> {
             self.refresh()?;
             self.check_lock_and_rules()?;
             let now = self.server.now();
-            let workloads = WorkloadPods::of(&self.server.objects().state(), self.settings.wait, now);
+            let workloads = PodsByWorkload::of(&self.server.objects().state(), self.settings.wait, now);
             let mut waiting = self.pods_waited_for(record, &mut progress);
             waiting.extend(self.workloads_waited_for(record, &workloads));
             self.check_replacements(wave, &workloads, &mut progress)?;
@@ -133,7 +133,7 @@ impl Run<'_> {
     }
 
     /// Returns the workloads whose replacements the wave still waits for, as text.
-    fn workloads_waited_for(&self, record: &WaveRecord, workloads: &WorkloadPods) -> Vec<String> {
+    fn workloads_waited_for(&self, record: &WaveRecord, workloads: &PodsByWorkload) -> Vec<String> {
         let word = if self.settings.wait == WaitFor::Ready { "Ready" } else { "bound" };
         let mut waiting = Vec::new();
         for ready in &record.ready {
@@ -158,7 +158,7 @@ impl Run<'_> {
     fn check_replacements(
         &mut self,
         wave: usize,
-        workloads: &WorkloadPods,
+        workloads: &PodsByWorkload,
         progress: &mut WaveProgress,
     ) -> Result<(), Halt> {
         let now = self.server.now();
@@ -200,7 +200,7 @@ impl Run<'_> {
         self.check_no_replacement_on_devices(workloads)
     }
 
-    fn check_no_replacement_on_devices(&mut self, workloads: &WorkloadPods) -> Result<(), Halt> {
+    fn check_no_replacement_on_devices(&mut self, workloads: &PodsByWorkload) -> Result<(), Halt> {
         let holders = self.claims_with_devices();
         let touched = self.touched.clone();
         for pod in touched.iter().flat_map(|workload| workloads.pods(workload)) {

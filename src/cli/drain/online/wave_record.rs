@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::halt::Halt;
 use super::rules::WAVE_ANNOTATION;
 use super::run::Run;
-use super::workloads::WorkloadPods;
+use super::workloads::PodsByWorkload;
 use tollgate_drain::{PlannedPod, STARTED_ANNOTATION};
 use tollgate_forecast::ObjectKind;
 use tollgate_formats::gotime::{self, Timestamp};
@@ -49,7 +49,7 @@ pub(super) struct WorkloadReady {
 
 impl MovedPod {
     /// Creates the record of a pod, with its workload if something has to replace the pod.
-    pub(super) fn of(pod: &PlannedPod, workloads: &WorkloadPods) -> MovedPod {
+    pub(super) fn of(pod: &PlannedPod, workloads: &PodsByWorkload) -> MovedPod {
         MovedPod { workload: workloads.workload_of(&pod.uid).unwrap_or_default(), ..MovedPod::from(pod) }
     }
 }

@@ -14,7 +14,7 @@ use super::halt::Halt;
 use super::run::{Run, pod_ref};
 use super::time::{duration_text, later, seconds_between};
 use super::wave_record::{MovedPod, WaveRecord, WorkloadReady};
-use super::workloads::WorkloadPods;
+use super::workloads::PodsByWorkload;
 use crate::cluster::WriteRequest;
 use tollgate_drain::{DrainPlan, Fate, PlannedPod, StayReason};
 use tollgate_forecast::ObjectKind;
@@ -61,7 +61,7 @@ impl Run<'_> {
             let pods: Vec<PlannedPod> = match plan.waves.first() {
                 Some(next) => next.pods.iter().filter_map(|place| plan.pods.get(*place)).cloned().collect(),
                 None if self.wait_for_terminating(&plan, &mut awaited)? => continue,
-                None if self.delete_forceable_pods(&plan, forceable, &mut deleted)? => continue,
+                None if self.delete_or_await_forceable_pods(&plan, forceable, &mut deleted)? => continue,
                 // A later run has nothing to wait for.
                 None => return self.forget_wave(),
             };
@@ -125,7 +125,7 @@ impl Run<'_> {
     fn move_wave(&mut self, pods: &[PlannedPod]) -> Result<(), Halt> {
         let wave = self.next_wave;
         let workloads =
-            WorkloadPods::of(&self.server.objects().state(), self.settings.wait, self.server.now());
+            PodsByWorkload::of(&self.server.objects().state(), self.settings.wait, self.server.now());
         let pods: Vec<(MovedPod, &PlannedPod)> =
             pods.iter().map(|pod| (MovedPod::of(pod, &workloads), pod)).collect();
         let names: BTreeSet<&str> =
@@ -226,17 +226,17 @@ impl Run<'_> {
 
     /// Deletes the pods that the user agreed to delete with `--force-after`, if it is time, and waits if it is not.
     /// Returns false if no such pods are left.
-    fn delete_forceable_pods(
+    fn delete_or_await_forceable_pods(
         &mut self,
         plan: &DrainPlan,
         forceable: &BTreeSet<String>,
         deleted: &mut BTreeSet<String>,
     ) -> Result<bool, Halt> {
         let Some(after) = self.settings.force_after else { return Ok(false) };
-        let is_due = |pod: &&PlannedPod| {
+        let is_left = |pod: &&PlannedPod| {
             pod.is_forceable && forceable.contains(&pod.uid) && !deleted.contains(&pod.uid)
         };
-        let pods: Vec<PlannedPod> = plan.pods.iter().filter(is_due).cloned().collect();
+        let pods: Vec<PlannedPod> = plan.pods.iter().filter(is_left).cloned().collect();
         if pods.is_empty() {
             return Ok(false);
         }

@@ -31,7 +31,7 @@ pub(super) struct WorkloadPod {
 
 /// The pods of each workload, and how many it wants.
 #[derive(Debug)]
-pub(super) struct WorkloadPods {
+pub(super) struct PodsByWorkload {
     by_workload: BTreeMap<String, Vec<WorkloadPod>>,
     /// The number of pods that controllers want, where it is known.
     desired: BTreeMap<String, i64>,
@@ -42,10 +42,10 @@ pub(super) struct WorkloadPods {
     of_pod: HashMap<String, String>,
 }
 
-impl WorkloadPods {
+impl PodsByWorkload {
     /// Reads the pods of all workloads but DaemonSets, and the numbers of pods that the workloads want.
-    pub(super) fn of(state: &State<'_>, wait: WaitFor, now: Timestamp) -> WorkloadPods {
-        let mut found = WorkloadPods {
+    pub(super) fn of(state: &State<'_>, wait: WaitFor, now: Timestamp) -> PodsByWorkload {
+        let mut found = PodsByWorkload {
             by_workload: BTreeMap::new(),
             desired: BTreeMap::new(),
             listed: KINDS_WITH_DESIRED_PODS.into_iter().filter(|kind| state.is_listed(*kind)).collect(),

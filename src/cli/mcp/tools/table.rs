@@ -2,14 +2,15 @@
 
 use super::ArgPlace::{Flag, Operand, Stdin};
 use super::ArgType::{Manifest, Number, OneOf, Profile, Switch, Text, Texts};
-use super::{PLAIN_TEXT, PassedFlag, ToolArg, ToolSpec, arg, required};
+use super::{InheritedFlag, PLAIN_TEXT, ToolArg, ToolSpec, arg, required};
 
 const TIME_PATTERN: &str = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]{8,18}(Z|[+-][0-9]{2}:[0-9]{2})$";
 const NOW_ARG: ToolArg =
     arg("now", Text(TIME_PATTERN), Flag("--now"), "Use this RFC 3339 time as the current time");
 const TARGETS_ABOUT: &str =
     "Devices, each as DRIVER[/POOL[/DEVICE]], or as node/NAME for the devices that only this node can use";
-const STATE_FLAGS: &[PassedFlag] = &[PassedFlag::State, PassedFlag::Completeness, PassedFlag::Context];
+const STATE_FLAGS: &[InheritedFlag] =
+    &[InheritedFlag::State, InheritedFlag::Completeness, InheritedFlag::Context];
 
 /// All tools of the MCP server.
 pub(in super::super) const ALL: &[ToolSpec] = &[
@@ -20,7 +21,12 @@ pub(in super::super) const ALL: &[ToolSpec] = &[
                 DeviceTaintRule, and workloads with claims) as the API server does, and report likely mistakes in device \
                 taints and tolerations. Exit code 1 means that something is denied.",
         command: &["validate", "--output=json"],
-        gets: &[PassedFlag::Policies, PassedFlag::Namespaces, PassedFlag::State, PassedFlag::Context],
+        gets: &[
+            InheritedFlag::Policies,
+            InheritedFlag::Namespaces,
+            InheritedFlag::State,
+            InheritedFlag::Context,
+        ],
         needs: None,
         rows: &[
             required(arg("manifests", Manifest, Stdin, "YAML or JSON, one or more documents")),
@@ -54,7 +60,7 @@ pub(in super::super) const ALL: &[ToolSpec] = &[
                 pods that hold them, and counts per DeviceClass.",
         command: &["devices", "--output=json"],
         gets: STATE_FLAGS,
-        needs: Some(PassedFlag::State),
+        needs: Some(InheritedFlag::State),
         rows: &[
             arg("targets", Texts, Operand, TARGETS_ABOUT),
             arg("tainted", Switch, Flag("--tainted"), "Only devices with a taint that keeps pods away"),
@@ -79,7 +85,7 @@ pub(in super::super) const ALL: &[ToolSpec] = &[
                 reasons, and PodDisruptionBudgets. Give the rules, or targets.",
         command: &["impact", "--output=json"],
         gets: STATE_FLAGS,
-        needs: Some(PassedFlag::State),
+        needs: Some(InheritedFlag::State),
         rows: &[
             arg("rules", Manifest, Stdin, "DeviceTaintRules (or ResourceSlices) as YAML or JSON"),
             arg("targets", Texts, Flag("--target"), TARGETS_ABOUT),
@@ -108,7 +114,7 @@ pub(in super::super) const ALL: &[ToolSpec] = &[
                 stay pending. Without objects, forecast the pods that wait now.",
         command: &["forecast", "--output=json"],
         gets: STATE_FLAGS,
-        needs: Some(PassedFlag::State),
+        needs: Some(InheritedFlag::State),
         rows: &[
             arg("objects", Manifest, Stdin, "Objects to apply, as YAML or JSON, in this order"),
             arg(
@@ -130,7 +136,7 @@ pub(in super::super) const ALL: &[ToolSpec] = &[
                 creates nothing and evicts nothing. Exit code 1 means that not every pod can move.",
         command: &["drain", "--dry-run", "--output=json"],
         gets: STATE_FLAGS,
-        needs: Some(PassedFlag::State),
+        needs: Some(InheritedFlag::State),
         rows: &[
             required(arg("targets", Texts, Operand, TARGETS_ABOUT)),
             arg("key", Text(PLAIN_TEXT), Flag("--key"), "Key of the taint (default: tollgate.dev/drain)"),
@@ -167,8 +173,8 @@ pub(in super::super) const ALL: &[ToolSpec] = &[
         about: "Show which device tolerations the policies allow claims in a namespace, or whether one toleration is \
                 allowed. Exit code 1 means that it is denied.",
         command: &["policy", "check", "--output=json"],
-        gets: &[PassedFlag::Policies, PassedFlag::Namespaces, PassedFlag::Context],
-        needs: Some(PassedFlag::Policies),
+        gets: &[InheritedFlag::Policies, InheritedFlag::Namespaces, InheritedFlag::Context],
+        needs: Some(InheritedFlag::Policies),
         rows: &[
             required(arg("namespace", Text(PLAIN_TEXT), Operand, "Namespace of the claim")),
             arg(

@@ -146,7 +146,7 @@ fn ready_condition(state: &ResourceState) -> Condition {
     Condition { status, reason: reason.to_owned(), message, generation: state.generation }
 }
 
-/// Returns the errors as one text. Those beyond the length limit are only counted.
+/// Returns the errors as one text. Those beyond the limits of number and length are only counted.
 fn join_errors(errors: &[FieldError]) -> String {
     let mut text = String::new();
     for (index, error) in errors.iter().enumerate() {

@@ -11,7 +11,8 @@ use tollgate_formats::quantity::{ParseError, Quantity};
 use super::{CallContext, semver};
 use crate::evaluate::value::{Evaluated, Value, cost_limit_exceeded, error};
 
-type Cell = Arc<Mutex<Quantity<'static>>>;
+/// A decimal that several values share, as they share a pointer upstream.
+type SharedDecimal = Arc<Mutex<Quantity<'static>>>;
 
 #[derive(Clone, Debug)]
 pub(in crate::evaluate) struct SharedQuantity {
@@ -24,7 +25,7 @@ pub(in crate::evaluate) struct SharedQuantity {
 #[derive(Clone, Debug)]
 enum Amount {
     Int(Quantity<'static>),
-    Decimal(Cell),
+    Decimal(SharedDecimal),
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -210,7 +210,7 @@ impl SampleRequests {
         };
         let users = all(|policy| policy.exempt.users().collect());
         let accounts = all(|policy| policy.exempt.service_accounts().collect());
-        let groups = all(|policy| policy.exempt.groups().chain(acknowledging_groups(policy)).collect());
+        let groups = all(|policy| policy.exempt.groups().chain(acknowledging_group_globs(policy)).collect());
         let plain = |globs: &BTreeSet<&'_ str>| -> SampleNames {
             let patterns: Vec<NamePattern<'_>> = globs.iter().copied().map(NamePattern::plain).collect();
             sample_names(&patterns, Alphabet::Any)
@@ -234,7 +234,7 @@ impl SampleRequests {
         };
         for (_, policy) in &ours {
             let exempt: Vec<&str> = policy.exempt.groups().collect();
-            let either: Vec<&str> = policy.exempt.groups().chain(acknowledging_groups(policy)).collect();
+            let either: Vec<&str> = policy.exempt.groups().chain(acknowledging_group_globs(policy)).collect();
             sets.extend([without(&exempt), without(&either)]);
         }
         let mut found: BTreeMap<(BTreeSet<usize>, Vec<bool>), SampleUser> = BTreeMap::new();
@@ -245,8 +245,10 @@ impl SampleRequests {
                 let Ok(user) = doc::parse(&json) else { continue };
                 let exempts = |(_, policy): &&(usize, &Policy)| policy.exempt.exempts(user.root());
                 let exempt: BTreeSet<usize> = ours.iter().filter(exempts).map(|(index, _)| *index).collect();
-                let limiting =
-                    ours.iter().map(|(_, policy)| acknowledging_groups(policy)).filter(|all| !all.is_empty());
+                let limiting = ours
+                    .iter()
+                    .map(|(_, policy)| acknowledging_group_globs(policy))
+                    .filter(|all| !all.is_empty());
                 let acknowledges: Vec<bool> = limiting
                     .map(|all| all.iter().any(|one| groups.iter().any(|group| glob::matches(one, group))))
                     .collect();
@@ -272,9 +274,9 @@ impl SampleRequests {
 }
 
 /// Returns the globs for groups that may exceed the limits of a policy by acknowledging the impact.
-fn acknowledging_groups(policy: &Policy) -> Vec<&str> {
+fn acknowledging_group_globs(policy: &Policy) -> Vec<&str> {
     match &policy.spec {
-        PolicySpec::TaintRule(spec) => spec.acknowledging_groups().unwrap_or_default(),
+        PolicySpec::TaintRule(spec) => spec.acknowledging_group_globs().unwrap_or_default(),
         PolicySpec::Toleration(_) | PolicySpec::Taint(_) | PolicySpec::Parameter(_) => Vec::new(),
     }
 }

@@ -39,7 +39,7 @@ impl<'s> CanonicalSchemas<'s> {
     }
 }
 
-/// Returns the canonical JSON CanonicalSchemas of a policy's entries.
+/// Returns the canonical JSON Schemas of a policy's entries.
 fn canonical_schemas_of(policy: &Policy) -> Vec<Option<String>> {
     let list = match &policy.spec {
         PolicySpec::Taint(_) => "data",

@@ -42,8 +42,9 @@ pub(super) fn reaches_more_condition() -> String {
     Expr::relation("request.operation != 'UPDATE'").or(within.not()).text().to_owned()
 }
 
-/// Expressions for the taints of the new and of the stored rule.
+/// The CEL expression for the taint of the new rule.
 const NEW_TAINT: &str = "variables.taint";
+/// The CEL expression for the taint of the stored rule.
 const STORED_TAINT: &str = "variables.storedTaint";
 
 /// Adds what TaintPolicies and TaintRulePolicies say about a DeviceTaintRule, as validations.

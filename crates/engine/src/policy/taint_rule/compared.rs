@@ -68,8 +68,8 @@ impl TaintRulePolicy {
 
     /// Returns the globs for groups that may exceed the limits of the policy by acknowledging the impact; `None` if
     /// nobody or everybody may.
-    pub(in crate::policy) fn acknowledging_groups(&self) -> Option<Vec<&str>> {
-        self.limits.as_ref().and_then(ImpactLimits::acknowledging_groups)
+    pub(in crate::policy) fn acknowledging_group_globs(&self) -> Option<Vec<&str>> {
+        self.limits.as_ref().and_then(ImpactLimits::acknowledging_group_globs)
     }
 }
 

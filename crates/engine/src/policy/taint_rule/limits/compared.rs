@@ -120,7 +120,7 @@ impl std::fmt::Display for SampleImpact {
 impl ImpactLimits {
     /// Returns the globs for groups that may exceed the limits by acknowledging the impact; `None` if nobody or
     /// everybody may.
-    pub(in crate::policy::taint_rule) fn acknowledging_groups(&self) -> Option<Vec<&str>> {
+    pub(in crate::policy::taint_rule) fn acknowledging_group_globs(&self) -> Option<Vec<&str>> {
         let groups = self.acknowledge.as_ref()?.groups.as_ref()?;
         Some(groups.iter().map(Glob::pattern).collect())
     }
