@@ -154,6 +154,8 @@ struct State {
     seen: Vec<String>,
     /// Incremented to end all open watches.
     broken: u64,
+    /// The version at which the watches were last ended.
+    ended_at: u64,
     connections: Vec<TcpStream>,
     /// Watches that are open now, by collection path.
     watching: Vec<String>,
@@ -555,19 +557,14 @@ impl Double {
         state.watching.push(request.path.clone());
         self.state.1.notify_all();
         let outcome = loop {
-            // First of all: an event after one that was lost would hide the loss.
-            if state.broken > broken || Instant::now() >= end {
-                drop(state);
-                let ended = stream.chunk(b"");
-                state = self.state();
-                break ended;
-            }
             let news: Vec<&Event> = state
                 .events
                 .iter()
                 .filter(|(at, path, kind, object)| {
                     !state.muted
                         && *at > version
+                        // An event after the end of the watch would hide events that were lost before it.
+                        && (state.broken == broken || *at <= state.ended_at)
                         && *path == request.path
                         && (*kind == "BOOKMARK" || is_selected(object, request.query("fieldSelector")))
                 })
@@ -598,6 +595,12 @@ impl Double {
                     break sent;
                 }
                 continue;
+            }
+            if state.broken > broken || Instant::now() >= end {
+                drop(state);
+                let ended = stream.chunk(b"");
+                state = self.state();
+                break ended;
             }
             if state.gone {
                 break Err(io::ErrorKind::ConnectionAborted.into());
@@ -675,7 +678,7 @@ impl Double {
 
     /// Ends all open watches regularly.
     pub(crate) fn end_watches(&self) {
-        self.change(|state| state.broken += 1);
+        self.change(State::end_watches);
     }
 
     /// Drops old versions, so that watches from them must list again.
@@ -851,6 +854,11 @@ impl State {
             told.clear();
         }
         told
+    }
+
+    fn end_watches(&mut self) {
+        self.broken += 1;
+        self.ended_at = self.version;
     }
 
     fn put(&mut self, collection: &str, name: &str, mut object: Value) -> Value {

@@ -153,11 +153,11 @@ impl Volume {
     }
 }
 
-/// Polls until `holds` returns true; fails after half a minute.
+/// Polls until `holds` returns true; fails after two minutes.
 pub(crate) fn until(what: &str, mut holds: impl FnMut() -> bool) {
     let start = std::time::Instant::now();
     while !holds() {
-        assert!(start.elapsed().as_secs() < 30, "waited for: {what}");
+        assert!(start.elapsed().as_secs() < 120, "waited for: {what}");
         std::thread::sleep(std::time::Duration::from_millis(5));
     }
 }

@@ -43,7 +43,7 @@ impl Double {
             for kind in POLICIES {
                 state.objects.remove(&format!("{GROUP}/{}", kind.resource));
             }
-            state.broken += 1;
+            state.end_watches();
         });
     }
 
