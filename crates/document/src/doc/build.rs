@@ -149,8 +149,12 @@ impl<'a> Builder<'a> {
     /// Writes a scalar whose text is copied into the document, because the source contains it in another form, such
     /// as with escapes.
     pub fn owned(&mut self, kind: ValueKind, span: Span, text: impl AsRef<str>) {
-        let at = self.push(kind, span, Text::Owned);
-        self.doc.owned.push(at, text.as_ref());
+        self.owned_named(kind, span, text.as_ref(), 0);
+    }
+
+    fn owned_named(&mut self, kind: ValueKind, span: Span, text: &str, name: u8) {
+        let at = self.push_named(kind, span, Text::Owned, name);
+        self.doc.owned.push(at, text);
     }
 
     /// Writes a scalar with a constant text; `""`, `null`, `true` and `false` take no memory.
@@ -222,8 +226,10 @@ impl<'a> Builder<'a> {
             return self.write_constant(ValueKind::Null, Span::default(), "null");
         };
         match node.text {
-            Text::Span | Text::Inside if !same_source => self.owned(node.kind, node.span, value.text()),
-            Text::Owned => self.owned(node.kind, node.span, value.text()),
+            Text::Span | Text::Inside if !same_source => {
+                self.owned_named(node.kind, node.span, value.text(), node.name);
+            }
+            Text::Owned => self.owned_named(node.kind, node.span, value.text(), node.name),
             Text::Span | Text::Inside | Text::Word(_) => {
                 self.push_named(node.kind, node.span, node.text, node.name);
             }
