@@ -115,9 +115,8 @@ impl Board {
         self.revision.send_replace(revision);
     }
 
-    /// Shows the report of `devices -o json` about a state. `trouble` is why that state may be old.
-    pub fn publish(&self, report: &str, taken: &str, trouble: Option<String>) -> serde_json::Result<()> {
-        let report: DevicesReport = serde_json::from_str(report)?;
+    /// Shows the report about the devices of a state. `trouble` is why that state may be old.
+    pub fn publish(&self, report: DevicesReport, taken: &str, trouble: Option<String>) {
         let before = self.shown();
         let revision = before.revision + 1;
         let mut old: HashMap<&str, &(Arc<Card>, u64)> =
@@ -125,7 +124,7 @@ impl Board {
         let mut shown = Shown { revision, taken: taken.to_owned(), trouble, ..Shown::default() };
         for card in cards(&report) {
             let same = old.remove(card.id.as_str()).filter(|(before, _)| before.digest == card.digest);
-            shown.cards.push(same.cloned().unwrap_or_else(|| (Arc::new(card), revision)));
+            shown.cards.push(same.cloned().unwrap_or_else(|| (Arc::new(card.draw()), revision)));
         }
         shown.gone.clone_from(&before.gone);
         shown.gone.extend(old.into_keys().map(|id| (id.to_owned(), revision)));
@@ -139,7 +138,6 @@ impl Board {
         shown.map = Arc::new(live_map(&cards, report.devices.len(), MAX_BYTES - RESERVE));
         shown.report = Arc::new(report);
         self.show(shown);
-        Ok(())
     }
 
     /// Says why the state may be old from now on.

@@ -14,6 +14,7 @@ use super::related::related_devices;
 use crate::cli::clock;
 use crate::cli::forecast::{StopFn, stop_when};
 use crate::cli::outcome::Failure;
+use tollgate_forecast::ClassMemory;
 use tollgate_ui::{Answer, Board, Bytes, Query, Site, WhatIf, oneshot, watch};
 
 /// How long an answer may take to compute.
@@ -22,6 +23,7 @@ const ANSWER_TIME: Duration = Duration::from_secs(100);
 /// The pages and what they need of the program.
 pub(super) struct ProgramSite {
     shared: Arc<Shared>,
+    memory: Mutex<ClassMemory>,
 }
 
 /// What the thread that answers questions shares.
@@ -48,7 +50,8 @@ impl ProgramSite {
         first: KnownState,
         commands: Commands,
     ) -> Result<ProgramSite, Failure> {
-        publish(&board, &first)?;
+        let mut memory = ClassMemory::default();
+        publish(&board, &first, &mut memory);
         let shared = Arc::new(Shared {
             board,
             state: RwLock::new(Arc::new(first)),
@@ -62,24 +65,19 @@ impl ProgramSite {
             of_thread.answer_next();
         };
         thread::Builder::new().name("answers".to_owned()).spawn(answer).map_err(anyhow::Error::from)?;
-        Ok(ProgramSite { shared })
+        Ok(ProgramSite { shared, memory: Mutex::new(memory) })
     }
 
     /// Shows another state.
     pub(super) fn set_state(&self, state: KnownState) {
-        if let Err(failure) = publish(&self.shared.board, &state) {
-            self.shared.board.set_trouble(failure.message());
-            return;
-        }
+        let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
+        publish(&self.shared.board, &state, &mut memory);
         *self.shared.state.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(state);
     }
 }
 
-fn publish(board: &Board, state: &KnownState) -> Result<(), Failure> {
-    let report = state.devices_report()?;
-    board
-        .publish(&report, &state.taken, state.trouble.clone())
-        .map_err(|error| Failure::Internal(error.into()))
+fn publish(board: &Board, state: &KnownState, memory: &mut ClassMemory) {
+    board.publish(state.devices_report(memory), &state.taken, state.trouble.clone());
 }
 
 impl Shared {
