@@ -24,6 +24,23 @@ fn the_link_opens_the_pages_once() {
     }
 }
 
+/// The page is drawn from the report of `devices`, and a file from its JSON.
+#[test]
+fn the_page_shows_what_a_file_shows() {
+    let running = start("ui-file", &(example() + &rule("fire", "gpu-node-03", "NoExecute")));
+    let (_, page) = running.send("GET /", &[&running.open_session()], "");
+    let folder = running.dump.parent().expect("a folder");
+    let (_, file, _) = run(folder, &["devices", "--state", "dump.yaml", "-o", "html"]);
+    for (start, end) in [("<div class=\"nodes", "<p class=\"choice"), ("<table class=\"t-", "</table>")] {
+        let parts = |text: &str| -> Vec<String> {
+            let parts = text.split(start).skip(1).filter_map(|rest| rest.split(end).next());
+            parts.map(ToOwned::to_owned).collect()
+        };
+        assert!(!parts(&file).is_empty(), "{start}");
+        assert_eq!(parts(&page), parts(&file));
+    }
+}
+
 #[test]
 fn a_changed_dump_is_read_again_and_a_broken_one_is_not_shown() {
     let running = start("ui-follow", &example());

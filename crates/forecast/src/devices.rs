@@ -24,7 +24,7 @@ use tollgate_api::profile::Profile;
 use tollgate_api::view::{Claim, Class, List, Selector, Slice, Taint, TaintRule, TaintSelector};
 use tollgate_formats::quantity::Quantity;
 
-pub use classes::ReportedClass;
+pub use classes::{ClassMemory, ReportedClass};
 pub use holders::{ClaimUser, Holder, claim_users};
 
 /// The devices and DeviceClasses of a cluster.
@@ -172,6 +172,15 @@ impl DeviceReport<'_> {
 
 /// Lists the devices of a cluster that runs the release of the profile.
 pub fn report_devices<'d>(state: &State<'d>, profile: &Profile) -> DeviceReport<'d> {
+    report_devices_again(state, profile, &mut ClassMemory::default())
+}
+
+/// Like [`report_devices`], with what is remembered of the report before.
+pub fn report_devices_again<'d>(
+    state: &State<'d>,
+    profile: &Profile,
+    memory: &mut ClassMemory,
+) -> DeviceReport<'d> {
     let inventory = inventory_of(state, profile);
     let holders = Holders::new(state, &inventory);
     let claims = state.of_kind(ObjectKind::ResourceClaim).iter().map(|object| Claim(object.value));
@@ -188,13 +197,14 @@ pub fn report_devices<'d>(state: &State<'d>, profile: &Profile) -> DeviceReport<
     }
     let mut devices: Vec<ReportedDevice<'d>> = Vec::new();
     let mut single_node = SingleNode::new(&nodes);
-    for published in inventory.published() {
+    let candidates = inventory.published().map(|published| published.candidate);
+    let classes_of_devices = memory.classes_of(&classes, profile, candidates);
+    for (published, (classes, class_errors)) in inventory.published().zip(classes_of_devices) {
         if newest.get(&published.key()).is_some_and(|newest| published.generation() < *newest) {
             continue;
         }
         let obstacle = obstacles.get(published.candidate.index).copied().flatten();
         let blocked_by = obstacle.map(|obstacle| nodes.explain(obstacle, published.nodes()));
-        let (classes, class_errors) = classes::classes_of(&classes, published.candidate);
         let mut device = ReportedDevice {
             driver: published.candidate.driver,
             pool: published.candidate.pool,

@@ -36,8 +36,8 @@ mod tables;
 mod workload;
 
 pub use devices::{
-    BlockedBy, ClaimUser, DeviceCounts, DeviceReport, DeviceState, Holder, ReportedClass, ReportedDevice,
-    ReportedTaint, claim_users, report_devices,
+    BlockedBy, ClaimUser, ClassMemory, DeviceCounts, DeviceReport, DeviceState, Holder, ReportedClass,
+    ReportedDevice, ReportedTaint, claim_users, report_devices, report_devices_again,
 };
 pub use forecast::Course;
 pub use outcome::{

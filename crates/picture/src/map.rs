@@ -4,13 +4,13 @@
 //! only the marks until the reader asks for names, so a page of fifty thousand devices stays small and quick.
 //!
 //! Invariant: the ids of cards and cells depend only on the names of node and device, and the digest of a card changes
-//! with everything that is shown on it, so a live page can replace just the cards that changed.
+//! with everything that is shown on it, so a live page can draw and replace just the cards that changed.
 
 mod card;
 
 use std::borrow::{Borrow, Cow};
 use std::cmp::Ordering;
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use maud::{Markup, PreEscaped, html};
 use serde::Deserialize;
@@ -18,8 +18,8 @@ use serde::Deserialize;
 use crate::bars::Class;
 use crate::frame::{counted, grouped};
 use crate::text::Text;
-use card::{COMPACT_SIZE, full_card};
-pub use card::{Card, device_id};
+use card::COMPACT_SIZE;
+pub use card::{Card, Draft, device_id};
 
 /// The report of `devices -o json`.
 #[derive(Clone, Default, Debug, Deserialize)]
@@ -29,23 +29,11 @@ pub struct DevicesReport {
     pub at: Text,
     pub devices: Vec<Device>,
     pub classes: Vec<Class>,
-    pub totals: Totals,
     pub incomplete: Vec<Text>,
 }
 
-/// How many devices are in each state.
-#[derive(Clone, Copy, Default, Debug, Deserialize)]
-#[serde(default)]
-pub struct Totals {
-    pub devices: usize,
-    pub allocated: usize,
-    pub tainted: usize,
-    pub blocked: usize,
-    pub free: usize,
-}
-
 /// A device of the report.
-#[derive(Clone, Default, Debug, Deserialize)]
+#[derive(Clone, Default, PartialEq, Eq, Hash, Debug, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Device {
     pub driver: Text,
@@ -62,7 +50,7 @@ pub struct Device {
 }
 
 /// A state of a device; several can apply.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum State {
     Allocated,
@@ -74,7 +62,7 @@ pub enum State {
 }
 
 /// A taint and the object that it comes from.
-#[derive(Clone, Default, Debug, Deserialize)]
+#[derive(Clone, Default, PartialEq, Eq, Hash, Debug, Deserialize)]
 #[serde(default)]
 pub struct Taint {
     pub key: Text,
@@ -84,7 +72,7 @@ pub struct Taint {
 }
 
 /// A claim that holds a device, and its pod.
-#[derive(Clone, Default, Debug, Deserialize)]
+#[derive(Clone, Default, PartialEq, Eq, Hash, Debug, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Holder {
     pub claim: Namespaced,
@@ -94,7 +82,7 @@ pub struct Holder {
 }
 
 /// An object by kind and name.
-#[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord, Debug, Deserialize)]
+#[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Deserialize)]
 #[serde(default)]
 pub struct Named {
     pub kind: Text,
@@ -102,7 +90,7 @@ pub struct Named {
 }
 
 /// An object by namespace and name.
-#[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord, Debug, Deserialize)]
+#[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Deserialize)]
 #[serde(default)]
 pub struct Namespaced {
     pub namespace: Text,
@@ -178,8 +166,10 @@ impl Taint {
     }
 }
 
-/// Number of cards that a browser lays out together. Small groups cost less when a filter shows them again.
+/// Cards that a browser lays out together. Fewer cost less when a filter shows them again.
 const CARDS_PER_GROUP: usize = 12;
+/// Cards that a filter hides together if none of them fits.
+const CARDS_PER_LARGE_GROUP: usize = 16 * CARDS_PER_GROUP;
 
 /// Maximum number of devices for which their names are shown at first.
 const MAX_DEVICES_WITH_NAMES: usize = 1000;
@@ -188,7 +178,8 @@ const MAX_DEVICES_WITH_NAMES: usize = 1000;
 /// numbers, those without taints and obstacles first, and the page says so.
 pub fn devices_map(report: &DevicesReport, budget: usize) -> Markup {
     let present = report.devices.iter().flat_map(|device| device.states.iter().copied()).collect();
-    draw_map(&cards(report), report.devices.len(), budget, &present)
+    let cards: Vec<Card> = cards(report).iter().map(Draft::draw).collect();
+    draw_map(&cards, report.devices.len(), budget, &present)
 }
 
 /// The map of a live page, from its cards. The legend has all states, because a state that no device has now may appear
@@ -228,7 +219,11 @@ fn draw_map(cards: &[impl Borrow<Card>], devices: usize, budget: usize, present:
             input.names type="checkbox" id="names" checked[is_named];
             label for="names" { "Show names, holders and taints" }
             div.nodes.many[!is_named] {
-                @for group in shown.cards.chunks(CARDS_PER_GROUP) { div { @for card in group { (PreEscaped(card)) } } }
+                @for large in shown.cards.chunks(CARDS_PER_LARGE_GROUP) {
+                    div {
+                        @for group in large.chunks(CARDS_PER_GROUP) { div { @for card in group { (PreEscaped(card)) } } }
+                    }
+                }
             }
             p.choice role="status" hidden {}
         }
@@ -290,8 +285,8 @@ fn cards_within_budget(cards: &[impl Borrow<Card>], budget: usize) -> FittingCar
     fitting
 }
 
-/// The cards of all nodes, by name. Devices that several nodes can use have a card for their pool.
-pub fn cards(report: &DevicesReport) -> Vec<Card> {
+/// The cards of all nodes, by name, before they are drawn. Devices that several nodes can use have a card for their pool.
+pub fn cards(report: &DevicesReport) -> Vec<Draft<'_>> {
     let mut nodes: HashMap<CardPlace<'_>, Vec<&Device>> = HashMap::new();
     for device in &report.devices {
         let place = match &device.node {
@@ -303,8 +298,8 @@ pub fn cards(report: &DevicesReport) -> Vec<Card> {
     // Comparing names in the order of people takes long, so nodes are sorted, and not devices.
     let mut nodes: Vec<(CardPlace<'_>, Vec<&Device>)> = nodes.into_iter().collect();
     nodes.sort_unstable_by_key(|(place, _)| *place);
-    let mut seen = HashSet::new();
-    nodes.into_iter().map(|(place, devices)| full_card(place, &devices, &mut seen)).collect()
+    let mut seen = HashMap::with_capacity(report.devices.len());
+    nodes.into_iter().map(|(place, devices)| Draft::new(place, devices, &mut seen)).collect()
 }
 
 /// The node that a card shows, or the pool whose devices do not belong to one node.

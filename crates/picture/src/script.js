@@ -102,7 +102,10 @@
       const rest = wanted.filter((word) => !head.includes(word));
       if (!rest.every((word) => whole.includes(word))) return [];
       if (!rest.length && on === 63) return null;
-      const fits = found.map((text, index) => (states[index] & on) !== 0 && rest.every((word) => text.includes(word)));
+      const fits = [];
+      for (let index = 0; index < found.length; index += 1) {
+        fits.push((states[index] & on) !== 0 && rest.every((word) => found[index].includes(word)));
+      }
       return fits.includes(false) ? fits : null;
     };
     // Cells are many, so those that are further down than anybody sees at once are shown and hidden a little later.
@@ -117,8 +120,21 @@
           if ((entry.fits ? entry.fits[place] : true) !== fit) cell.hidden = !fit;
         });
         entry.fits = fits;
+        if (fits) narrowed.add(entry);
+        else narrowed.delete(entry);
       }
-      if (index < changes.length) setTimeout(() => { if (number === turn) apply(changes, index, number); });
+      if (index < changes.length) idle(() => { if (number === turn) apply(changes, index, number); });
+    };
+    // What is hidden or has hidden cells, so that showing all again touches nothing else; and how many cells there are.
+    const hidden = new Set();
+    const narrowed = new Set();
+    let total = 0;
+    const set = (part, isShown) => {
+      if (part.hidden !== isShown) return;
+      part.hidden = !isShown;
+      if (!isShown) return hidden.add(part);
+      hidden.delete(part);
+      if (part.parentElement?.parentElement === nodes) look(part);
     };
     const filter = () => {
       const wanted = words(input);
@@ -126,30 +142,33 @@
       const isFree = wanted.length === 0 && on === 63;
       const changes = [];
       let shown = 0;
-      let total = 0;
-      // Groups and cards in which nothing fits are hidden whole: what is in them stays as it is.
+      // Cards, groups and groups of groups in which nothing fits are hidden whole: what is in them stays as it is.
       const show = (card) => {
-        const entry = isFree ? entries.get(card) : known(card);
-        // What was not read yet need not be read to be shown.
-        const size = entry ? entry.cells.length : card.querySelector(".cells")?.childElementCount || 0;
-        const fits = isFree ? null : fitting(entry, wanted, on);
+        const entry = known(card);
+        const size = entry.cells.length;
+        const fits = fitting(entry, wanted, on);
         const count = fits ? fits.reduce((sum, fit) => sum + fit, 0) : size;
         total += size;
         shown += count;
         // A card with numbers only has no cells.
-        const isShown = count > 0 || (!size && (isFree || wanted.every((word) => entry.head.includes(word))));
-        if (isShown && entry && (fits || entry.fits)) changes.push([entry, fits]);
+        const isShown = count > 0 || (!size && wanted.every((word) => entry.head.includes(word)));
+        if (isShown && (fits || entry.fits)) changes.push([entry, fits]);
         return isShown;
       };
-      for (const group of nodes.children) {
-        const cards = [...group.children];
-        const areShown = cards.map(show);
+      const visit = (parent) => {
+        const parts = [...parent.children];
+        const areShown = parts.map((part) => (part.localName === "article" ? show(part) : visit(part)));
         const any = areShown.includes(true);
-        if (group.hidden === any) {
-          group.hidden = !any;
-          if (any) look(group);
-        }
-        if (any) cards.forEach((card, index) => { if (card.hidden === areShown[index]) card.hidden = !areShown[index]; });
+        if (any || parent === nodes) parts.forEach((part, index) => set(part, areShown[index]));
+        return any;
+      };
+      if (isFree && total) {
+        hidden.forEach((part) => set(part, true));
+        narrowed.forEach((entry) => changes.push([entry, null]));
+        shown = total;
+      } else {
+        total = 0;
+        visit(nodes);
       }
       turn += 1;
       apply(changes, 0, turn);
@@ -211,7 +230,7 @@
       sight.unobserve(group);
       sight.observe(group);
     };
-    [...nodes.children].forEach(look);
+    all(":scope>div>div", nodes).forEach(look);
     nodes.addEventListener("keydown", (event) => {
       const list = event.target.closest(".cells");
       const step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
@@ -228,10 +247,12 @@
     // A live page says which cards it has replaced or filled anew.
     map.addEventListener("tollgate:replaced", (event) => {
       for (const card of event.detail.cards) {
+        narrowed.delete(entries.get(card));
         entries.delete(card);
         if (reached.has(card.parentElement)) reach(card);
       }
-      for (const group of nodes.children) if (!reached.has(group)) look(group);
+      for (const group of all(":scope>div>div", nodes)) if (!reached.has(group)) look(group);
+      total = 0;
       filter();
     });
   }

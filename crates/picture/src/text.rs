@@ -21,7 +21,8 @@ pub struct Text(String);
 
 impl From<String> for Text {
     fn from(text: String) -> Text {
-        if !text.contains(is_unsafe) {
+        // Most texts are plain names, and whether one is, is seen in a moment.
+        if text.bytes().all(|byte| matches!(byte, b' '..=b'~')) || !text.contains(is_unsafe) {
             return Text(text);
         }
         let mut shown = String::with_capacity(text.len() + 16);

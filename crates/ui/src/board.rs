@@ -115,10 +115,8 @@ impl Board {
         self.revision.send_replace(revision);
     }
 
-    /// Shows a new report of `devices -o json`. `taken` is when its state was read, and `trouble` why that state may be
-    /// out of date.
-    pub fn publish(&self, report: &str, taken: &str, trouble: Option<String>) -> serde_json::Result<()> {
-        let report: DevicesReport = serde_json::from_str(report)?;
+    /// Shows the report about the devices of a state. `trouble` is why that state may be old.
+    pub fn publish(&self, report: DevicesReport, taken: &str, trouble: Option<String>) {
         let before = self.shown();
         let revision = before.revision + 1;
         let mut old: HashMap<&str, &(Arc<Card>, u64)> =
@@ -127,7 +125,7 @@ impl Board {
             BoardContent { revision, taken: taken.to_owned(), trouble, ..BoardContent::default() };
         for card in cards(&report) {
             let same = old.remove(card.id.as_str()).filter(|(before, _)| before.digest == card.digest);
-            shown.cards.push(same.cloned().unwrap_or_else(|| (Arc::new(card), revision)));
+            shown.cards.push(same.cloned().unwrap_or_else(|| (Arc::new(card.draw()), revision)));
         }
         shown.gone.clone_from(&before.gone);
         shown.gone.extend(old.into_keys().map(|id| (id.to_owned(), revision)));
@@ -141,7 +139,6 @@ impl Board {
         shown.map = Arc::new(live_map(&cards, report.devices.len(), MAX_BYTES - BYTES_BESIDE_MAP));
         shown.report = Arc::new(report);
         self.show(shown);
-        Ok(())
     }
 
     /// Shows from now on that the state may be out of date, with this reason.

@@ -1,7 +1,7 @@
 //! The pages of `tollgate ui` in a browser: HTTP on loopback, sessions, and the content that stays current.
 //!
-//! The crate does not know any rule of Kubernetes, and reads neither files nor clusters: the program hands the commands'
-//! own JSON to a [`Board`] and to [`WhatIf`], which draw it with `tollgate-picture`.
+//! The crate does not know any rule of Kubernetes, and reads neither files nor clusters: the program hands the
+//! commands' own reports to a [`Board`] and to [`WhatIf`], which draw them with `tollgate-picture`.
 //!
 //! Invariant: nothing here changes a cluster or writes a file, and nothing is served to other machines.
 

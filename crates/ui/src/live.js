@@ -65,16 +65,15 @@
       const before = after && get(after);
       if (before) before.after(card);
       else {
-        // Cards are in groups.
-        if (!nodes.children.length) nodes.append(document.createElement("div"));
-        if (after) nodes.lastElementChild.append(card);
-        else nodes.firstElementChild.prepend(card);
+        // Cards are in groups of groups.
+        if (!nodes.children.length) nodes.append(element("<div><div></div></div>"));
+        if (after) nodes.lastElementChild.lastElementChild.append(card);
+        else nodes.firstElementChild.firstElementChild.prepend(card);
       }
     } else {
       const list = card.querySelector(".cells");
       const hasFocus = list && list === document.activeElement;
       card.className = fresh.className;
-      card.dataset.digest = fresh.dataset.digest;
       card.replaceChildren(...fresh.childNodes);
       const next = card.querySelector(".cells");
       if (hasFocus && next) {

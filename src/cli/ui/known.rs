@@ -2,13 +2,17 @@
 
 use std::sync::{Arc, OnceLock};
 
-use crate::cli::console::Console;
 use crate::cli::outcome::Failure;
-use crate::cli::picture::StateSource;
 use crate::cli::state::OwnedObjects;
-use crate::cli::{devices, parse_embedded};
 use tollgate_api::profile::Profile;
 use tollgate_engine::impact::Snapshot;
+use tollgate_forecast::{
+    ClassMemory, DeviceCounts, DeviceState, Holder as ReportedHolder, ReportedClass, ReportedDevice,
+    ReportedTaint, report_devices_again,
+};
+use tollgate_picture::Text;
+use tollgate_picture::bars::Class;
+use tollgate_picture::map::{Device, DevicesReport, Holder, Named, Namespaced, State, Taint};
 use tollgate_ui::PageFacts;
 
 /// A state of a cluster or dump, with what commands need to work on it.
@@ -32,18 +36,19 @@ pub(super) struct KnownState {
 }
 
 impl KnownState {
-    /// Returns the report of `tollgate devices -o json`.
-    pub(super) fn devices_report(&self) -> Result<String, Failure> {
-        let command: devices::Arguments = parse_embedded(&["-o", "json"].map(ToOwned::to_owned))?;
-        let mut console = Console::captured();
-        command.print(
-            &self.objects.state(),
-            &StateSource::of_part(),
-            self.profile,
-            &self.incomplete,
-            &mut console,
-        )?;
-        Ok(console.into_captured().0)
+    /// The report of `tollgate devices`, as pages draw it. It has as many texts as a file of JSON, so it is not written as one.
+    pub(super) fn devices_report(&self, memory: &mut ClassMemory) -> DevicesReport {
+        let state = self.objects.state();
+        let report = report_devices_again(&state, self.profile, memory);
+        let class_name = |class: &usize| report.classes.get(*class).map_or("", |class| class.name).into();
+        let classes = report.classes.iter().zip(report.class_counts());
+        DevicesReport {
+            profile: self.profile.name.into(),
+            at: self.taken.as_str().into(),
+            devices: report.devices.iter().map(|device| shown_device(device, &class_name)).collect(),
+            classes: classes.map(|(class, counts)| shown_class(class, counts)).collect(),
+            incomplete: self.incomplete.iter().map(|what| what.as_str().into()).collect(),
+        }
     }
 
     /// Returns the snapshot from which impact is computed; made on first use.
@@ -62,4 +67,60 @@ impl KnownState {
             docs: crate::cli::picture::DOCS_URL,
         }
     }
+}
+
+fn shown_class(class: &ReportedClass<'_>, counts: DeviceCounts) -> Class {
+    let DeviceCounts { total, allocated, tainted, blocked, free } = counts;
+    let error = class.error.as_deref().map(Text::from);
+    Class { name: class.name.into(), total, allocated, tainted, blocked, free, error }
+}
+
+fn shown_device(device: &ReportedDevice<'_>, class_name: &impl Fn(&usize) -> Text) -> Device {
+    let left = device.capacity_left.iter();
+    Device {
+        driver: device.driver.into(),
+        pool: device.pool.into(),
+        device: device.device.into(),
+        slice: device.slice.map(Text::from),
+        node: device.node.map(Text::from),
+        states: device.states.iter().map(|state| shown_state(*state)).collect(),
+        blocked_by: device.blocked_by.map(|why| why.to_string().into()),
+        capacity_left: left.map(|(name, amount)| ((*name).into(), (&*amount.text()).into())).collect(),
+        classes: device.classes.iter().map(class_name).collect(),
+        taints: device.taints.iter().map(|taint| shown_taint(taint, device.slice)).collect(),
+        holders: device.holders.iter().map(shown_holder).collect(),
+    }
+}
+
+fn shown_state(state: DeviceState) -> State {
+    match state {
+        DeviceState::Allocated => State::Allocated,
+        DeviceState::Tainted => State::Tainted,
+        DeviceState::Blocked => State::Blocked,
+        DeviceState::Shared => State::Shared,
+        DeviceState::Unpublished => State::Unpublished,
+        DeviceState::Free => State::Free,
+    }
+}
+
+fn shown_taint(taint: &ReportedTaint<'_>, slice: Option<&str>) -> Taint {
+    let source = match taint.rule {
+        Some(rule) => named("DeviceTaintRule", rule),
+        None => named("ResourceSlice", slice.unwrap_or_default()),
+    };
+    Taint { key: taint.key.into(), value: taint.value.into(), effect: taint.effect.into(), source }
+}
+
+fn shown_holder(holder: &ReportedHolder<'_>) -> Holder {
+    let of_namespace = |name: &str| Namespaced { namespace: holder.namespace.into(), name: name.into() };
+    Holder {
+        claim: of_namespace(holder.claim),
+        pod: holder.pod.map(of_namespace),
+        workload: holder.workload.map(|workload| named(workload.kind, workload.name)),
+        admin_access: holder.admin_access,
+    }
+}
+
+fn named(kind: &str, name: &str) -> Named {
+    Named { kind: kind.into(), name: name.into() }
 }

@@ -14,6 +14,7 @@ use super::related::related_devices;
 use crate::cli::clock;
 use crate::cli::forecast::{StopFn, stop_when};
 use crate::cli::outcome::Failure;
+use tollgate_forecast::ClassMemory;
 use tollgate_ui::{Answer, Board, Bytes, Query, Site, WhatIf, oneshot, watch};
 
 /// Maximum time to compute an answer.
@@ -22,6 +23,7 @@ const MAX_ANSWER_TIME: Duration = Duration::from_secs(100);
 /// The pages of `tollgate ui`, and the thread that answers their questions.
 pub(super) struct ProgramSite {
     shared: Arc<SharedSite>,
+    memory: Mutex<ClassMemory>,
 }
 
 /// Data that the server of the pages and the thread that answers questions share.
@@ -48,7 +50,8 @@ impl ProgramSite {
         first: KnownState,
         commands: CommandParts,
     ) -> Result<ProgramSite, Failure> {
-        publish_state(&board, &first)?;
+        let mut memory = ClassMemory::default();
+        publish_state(&board, &first, &mut memory);
         let shared = Arc::new(SharedSite {
             board,
             state: RwLock::new(Arc::new(first)),
@@ -62,24 +65,19 @@ impl ProgramSite {
             of_thread.answer_next();
         };
         thread::Builder::new().name("answers".to_owned()).spawn(answer).map_err(anyhow::Error::from)?;
-        Ok(ProgramSite { shared })
+        Ok(ProgramSite { shared, memory: Mutex::new(memory) })
     }
 
     /// Publishes a new state on the pages.
     pub(super) fn set_state(&self, state: KnownState) {
-        if let Err(failure) = publish_state(&self.shared.board, &state) {
-            self.shared.board.set_trouble(failure.message());
-            return;
-        }
+        let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
+        publish_state(&self.shared.board, &state, &mut memory);
         *self.shared.state.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(state);
     }
 }
 
-fn publish_state(board: &Board, state: &KnownState) -> Result<(), Failure> {
-    let report = state.devices_report()?;
-    board
-        .publish(&report, &state.taken, state.trouble.clone())
-        .map_err(|error| Failure::Internal(error.into()))
+fn publish_state(board: &Board, state: &KnownState, memory: &mut ClassMemory) {
+    board.publish(state.devices_report(memory), &state.taken, state.trouble.clone());
 }
 
 impl SharedSite {

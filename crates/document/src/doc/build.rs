@@ -149,8 +149,12 @@ impl<'a> Builder<'a> {
     /// Writes a scalar whose text is copied into the document, because the source contains it in another form, such
     /// as with escapes.
     pub fn owned(&mut self, kind: ValueKind, span: Span, text: impl AsRef<str>) {
-        let at = self.push(kind, span, TextSource::Owned);
-        self.doc.owned.push(at, text.as_ref());
+        self.owned_named(kind, span, text.as_ref(), 0);
+    }
+
+    fn owned_named(&mut self, kind: ValueKind, span: Span, text: &str, name: u8) {
+        let at = self.push_named(kind, span, TextSource::Owned, name);
+        self.doc.owned.push(at, text);
     }
 
     /// Writes a scalar with a constant text; `""`, `null`, `true` and `false` take no memory.
@@ -223,9 +227,9 @@ impl<'a> Builder<'a> {
         };
         match node.text {
             TextSource::Span | TextSource::Inside if !same_source => {
-                self.owned(node.kind, node.span, value.text())
+                self.owned_named(node.kind, node.span, value.text(), node.name);
             }
-            TextSource::Owned => self.owned(node.kind, node.span, value.text()),
+            TextSource::Owned => self.owned_named(node.kind, node.span, value.text(), node.name),
             TextSource::Span | TextSource::Inside | TextSource::ConstantText(_) => {
                 self.push_named(node.kind, node.span, node.text, node.name);
             }

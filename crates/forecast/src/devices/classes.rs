@@ -1,11 +1,15 @@
 //! Determines the DeviceClasses of a device: all selectors of a class must match.
 //!
-//! The expressions are compiled once, and evaluated device by device. As in the scheduler, the first selector that does
+//! The expressions are compiled once, and evaluated once for devices that are equal. As in the scheduler, the first selector that does
 //! not match or fails ends the evaluation of a class.
 
 use crate::selectors::MALFORMED_DEVICE;
 use crate::state::{ObjectKind, State};
+use foldhash::fast::RandomState;
+use std::collections::HashMap;
+use std::hash::{BuildHasher as _, Hash as _, Hasher as _};
 use tollgate_allocator::Candidate;
+use tollgate_api::profile::Profile;
 use tollgate_api::view::Class;
 use tollgate_cel::evaluate::{Behaviour, Device, Program};
 
@@ -20,6 +24,7 @@ pub struct ReportedClass<'d> {
 /// A DeviceClass with compiled selectors.
 pub(super) struct CompiledClass<'d> {
     pub(super) name: &'d str,
+    expressions: Vec<&'d str>,
     pub(super) selectors: Result<Vec<Program>, String>,
 }
 
@@ -31,8 +36,10 @@ impl<'d> CompiledClass<'d> {
         let mut classes: Vec<CompiledClass<'d>> = classes
             .map(|object| {
                 let selectors = Class(object.value).spec().selectors().iter();
-                let expressions = selectors.map(|by| by.cel().map_or("", |cel| cel.expression()));
-                CompiledClass { name: object.name(), selectors: expressions.map(compile).collect() }
+                let expressions: Vec<&str> =
+                    selectors.map(|by| by.cel().map_or("", |cel| cel.expression())).collect();
+                let selectors = expressions.iter().map(|expression| compile(expression)).collect();
+                CompiledClass { name: object.name(), expressions, selectors }
             })
             .collect();
         classes.sort_by_key(|class| class.name);
@@ -40,12 +47,49 @@ impl<'d> CompiledClass<'d> {
     }
 }
 
-/// Indices of the classes that the device belongs to, and of those whose selectors fail for it, with the
-/// error.
-pub(super) fn classes_of(
-    classes: &[CompiledClass<'_>],
-    candidate: Candidate<'_>,
-) -> (Vec<usize>, Vec<(usize, String)>) {
+/// Indices of the classes that a device belongs to, and of those whose selectors fail for it, with the error.
+type ClassesOfDevice = (Vec<usize>, Vec<(usize, String)>);
+
+/// The classes of the devices of a report, for the next one. Devices change rarely, and their selectors take long.
+#[derive(Default, Debug)]
+pub struct ClassMemory {
+    hasher: RandomState,
+    /// The digest of the classes and of the release that the answers are for.
+    classes: u64,
+    /// By the digest of driver and device.
+    answers: HashMap<u64, ClassesOfDevice, RandomState>,
+}
+
+impl ClassMemory {
+    /// Evaluates the classes for all these devices, in their order, and forgets all others.
+    pub(super) fn classes_of<'d>(
+        &mut self,
+        classes: &[CompiledClass<'d>],
+        profile: &Profile,
+        devices: impl Iterator<Item = Candidate<'d>>,
+    ) -> Vec<ClassesOfDevice> {
+        let names: Vec<(&str, &[&str])> =
+            classes.iter().map(|class| (class.name, &*class.expressions)).collect();
+        let digest = self.hasher.hash_one((profile.name, names));
+        let mut before = std::mem::take(&mut self.answers);
+        if std::mem::replace(&mut self.classes, digest) != digest {
+            before.clear();
+        }
+        let answer = |candidate: Candidate<'d>| {
+            let mut hasher = self.hasher.build_hasher();
+            candidate.driver.hash(&mut hasher);
+            for part in candidate.body.0.descendants() {
+                (part.kind() as u8, part.size(), part.text()).hash(&mut hasher);
+            }
+            let key = hasher.finish();
+            let evaluate = || before.remove(&key).unwrap_or_else(|| evaluate_classes(classes, candidate));
+            self.answers.entry(key).or_insert_with(evaluate).clone()
+        };
+        devices.map(answer).collect()
+    }
+}
+
+fn evaluate_classes(classes: &[CompiledClass<'_>], candidate: Candidate<'_>) -> ClassesOfDevice {
     let device = candidate.body.selector_device(candidate.driver);
     let (mut matching, mut failed) = (Vec::new(), Vec::new());
     for (place, class) in classes.iter().enumerate() {
@@ -68,4 +112,41 @@ fn matches(selectors: &[Program], device: Option<&Device>) -> Result<bool, Strin
         }
     }
     Ok(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ClassMemory;
+    use crate::{State, report_devices_again};
+    use tollgate_api::profile::Profile;
+    use tollgate_document::doc::parse;
+
+    /// The model of a device, the release and the expression of a class change one after the other.
+    #[test]
+    fn classes_are_remembered_as_long_as_nothing_changes() {
+        let mut memory = ClassMemory::default();
+        for (release, model, wanted, answers) in [
+            ("1.37", "a", "device.attributes['d'].model == 'a'", 1),
+            ("1.37", "a", "device.attributes['d'].model == 'a'", 1),
+            ("1.37", "b", "device.attributes['d'].model == 'a'", 0),
+            ("1.36", "b", "device.attributes['d'].model == 'b'", 1),
+        ] {
+            let class = format!(
+                r#"{{"apiVersion":"resource.k8s.io/v1","kind":"DeviceClass","metadata":{{"name":"c"}},"spec":{{"selectors":[{{"cel":{{"expression":"{wanted}"}}}}]}}}}"#
+            );
+            let slice = format!(
+                r#"{{"apiVersion":"resource.k8s.io/v1","kind":"ResourceSlice","metadata":{{"name":"s"}},"spec":{{"driver":"d","nodeName":"n","pool":{{"name":"p","generation":1,"resourceSliceCount":1}},"devices":[{{"name":"0","attributes":{{"model":{{"string":"{model}"}}}}}}]}}}}"#
+            );
+            let (class, slice) = (parse(&class).expect("JSON"), parse(&slice).expect("JSON"));
+            let mut state = State::default();
+            for object in [class.root(), slice.root()] {
+                state.add(object);
+            }
+            let profile = Profile::named(release).expect("a release");
+            let report = report_devices_again(&state, profile, &mut memory);
+            let found: Vec<usize> = report.devices.iter().map(|device| device.classes.len()).collect();
+            assert_eq!(found, [answers], "{release} {model} {wanted}");
+            assert_eq!(memory.answers.len(), 1, "what is gone is forgotten");
+        }
+    }
 }

@@ -1,7 +1,8 @@
 //! The card of one node.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::fmt::Write as _;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use maud::{Markup, PreEscaped, html};
 use sha2::{Digest as _, Sha256};
@@ -16,8 +17,8 @@ use crate::text::{Text, namespaced};
 pub struct Card {
     /// The id of the card's HTML element.
     pub id: String,
-    /// The digest of everything that the card shows, which is also its attribute `data-digest`.
-    pub digest: String,
+    /// The digest of its draft.
+    pub digest: u64,
     pub html: Markup,
     /// True if a device of the card is tainted, blocked or not published.
     pub(super) is_unusual: bool,
@@ -27,33 +28,69 @@ pub struct Card {
     counts: Class,
 }
 
-/// Maximum number of marks, holders and taints of a cell that are written out; more are counted.
+/// What is on a card. To draw takes longer than to find out whether the card is the same as before.
+#[derive(Clone, Debug)]
+pub struct Draft<'r> {
+    pub id: String,
+    /// The digest of the devices. Two processes may have two digests for the same devices.
+    pub digest: u64,
+    place: CardPlace<'r>,
+    devices: Vec<&'r Device>,
+    /// How many cells have the names of a device already; mostly none.
+    repeats: Vec<usize>,
+}
+
+/// Marks, holders and taints of a cell that are written out; more are counted.
 const MAX_LISTED: usize = 3;
 
-/// The full card of a node or pool. `seen` contains the ids of the cells so far.
-pub(super) fn full_card(place: CardPlace<'_>, devices: &[&Device], seen: &mut HashSet<String>) -> Card {
-    let kind = if place.is_pool { "pool" } else { "node" };
-    let id = format!("n{}", short_digest(&[kind, place.name.0, place.driver]));
-    let title = match place.driver {
-        "" => Text::from(place.name.0),
-        driver => Text::from(format!("{driver}/{}", place.name.0)),
-    };
-    let words = state_counts(devices.iter().copied());
-    let inner = html! {
-        (heading(&title, place.is_pool, devices.len(), &words))
-        ul.cells { @for device in devices { (device_cell(device, seen)) } }
-    };
-    let digest = short_digest(&[&inner.0]);
-    let is_unusual = |state: &State| matches!(state, State::Tainted | State::Blocked | State::Unpublished);
-    let is_tainted = devices.iter().any(|device| device.is(State::Tainted));
-    Card {
-        html: html! { article.node.marked[is_tainted] id=(id) data-digest=(digest) { (inner) } },
-        is_unusual: devices.iter().any(|device| device.states.iter().any(is_unusual)),
-        id,
-        digest,
-        title,
-        words,
-        counts: count_states(devices),
+impl<'r> Draft<'r> {
+    /// The draft of a place. `seen` counts the cells so far by the names of their devices.
+    pub(super) fn new(
+        place: CardPlace<'r>,
+        devices: Vec<&'r Device>,
+        seen: &mut HashMap<[&'r str; 3], usize>,
+    ) -> Draft<'r> {
+        let kind = if place.is_pool { "pool" } else { "node" };
+        let names = |device: &'r Device| -> [&'r str; 3] { [&device.driver, &device.pool, &device.device] };
+        let repeats = devices.iter().map(|device| {
+            let count = seen.entry(names(device)).or_default();
+            *count += 1;
+            *count - 1
+        });
+        let repeats = repeats.collect();
+        let mut hasher = DefaultHasher::new();
+        (&devices, &repeats).hash(&mut hasher);
+        let id = format!("n{}", short_digest(&[kind, place.name.0, place.driver]));
+        Draft { id, digest: hasher.finish(), place, devices, repeats }
+    }
+
+    /// Draws the card.
+    pub fn draw(&self) -> Card {
+        let Draft { id, place, devices, .. } = self;
+        let title = match place.driver {
+            "" => Text::from(place.name.0),
+            driver => Text::from(format!("{driver}/{}", place.name.0)),
+        };
+        let words = state_counts(devices.iter().copied());
+        let is_unusual =
+            |state: &State| matches!(state, State::Tainted | State::Blocked | State::Unpublished);
+        let is_tainted = devices.iter().any(|device| device.is(State::Tainted));
+        Card {
+            html: html! {
+                article.node.marked[is_tainted] id=(id) {
+                    (heading(&title, place.is_pool, devices.len(), &words))
+                    ul.cells {
+                        @for (device, repeat) in devices.iter().zip(&self.repeats) { (device_cell(device, *repeat)) }
+                    }
+                }
+            },
+            is_unusual: devices.iter().any(|device| device.states.iter().any(is_unusual)),
+            id: id.clone(),
+            digest: self.digest,
+            title,
+            words,
+            counts: count_states(devices),
+        }
     }
 }
 
@@ -64,7 +101,7 @@ impl Card {
     /// The card with only the numbers of devices by state.
     pub(super) fn compact(&self) -> Markup {
         html! {
-            article.node.sum id=(self.id) data-digest=(self.digest) {
+            article.node.sum id=(self.id) {
                 (heading(&self.title, false, self.counts.total, &self.words))
                 (bars::state_bar(&self.counts))
             }
@@ -92,18 +129,14 @@ fn count_states(devices: &[&Device]) -> Class {
     }
 }
 
-fn device_cell(device: &Device, seen: &mut HashSet<String>) -> Markup {
-    let mut id = device_id(device);
-    // Two slices can list a device of the same name.
-    while !seen.insert(id.clone()) {
-        id.push('x');
-    }
+/// The cell of a device. Two slices can list a device of the same name; `repeat` is how many cells have it already.
+fn device_cell(device: &Device, repeat: usize) -> Markup {
     let classes: Vec<&str> = device.states.iter().map(|state| state.class()).collect();
     let states: Vec<&str> = device.states.iter().map(|state| state.name()).collect();
     let left: Vec<String> =
         device.capacity_left.iter().map(|(name, amount)| format!("{} {}", &**amount, &**name)).collect();
     html! {
-        li class=(classes.join(" ")) id=(id) {
+        li class=(classes.join(" ")) id={ (device_id(device)) ("x".repeat(repeat)) } {
             b { (device.device) }
             i { (states.join(", ")) }
             @if !device.holders.is_empty() { span { (holders(&device.holders)) } }

@@ -12,9 +12,10 @@ fn device(node: &str, name: &str, state: &str) -> String {
 
 #[test]
 fn a_card_changes_its_digest_and_keeps_its_id() {
-    let before = cards(&report(&[device("a", "0", "free"), device("b", "0", "free")].join(",")));
-    let after = cards(&report(&[device("a", "0", "free"), device("b", "0", "allocated")].join(",")));
-    let ids = |cards: &[super::Card]| cards.iter().map(|card| card.id.clone()).collect::<Vec<_>>();
+    let before = report(&[device("a", "0", "free"), device("b", "0", "free")].join(","));
+    let after = report(&[device("a", "0", "free"), device("b", "0", "allocated")].join(","));
+    let (before, after) = (cards(&before), cards(&after));
+    let ids = |cards: &[super::Draft<'_>]| cards.iter().map(|card| card.id.clone()).collect::<Vec<_>>();
     assert_eq!(ids(&before), ids(&after));
     let changed: Vec<bool> = before.iter().zip(&after).map(|(one, two)| one.digest != two.digest).collect();
     assert_eq!(changed, [false, true]);
