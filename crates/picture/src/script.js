@@ -144,15 +144,16 @@
       let shown = 0;
       // Cards, groups and groups of groups in which nothing fits are hidden whole: what is in them stays as it is.
       const show = (card) => {
-        const entry = known(card);
-        const size = entry.cells.length;
-        const fits = fitting(entry, wanted, on);
+        const entry = isFree ? entries.get(card) : known(card);
+        // What was not read yet need not be read to be shown.
+        const size = entry ? entry.cells.length : card.querySelector(".cells")?.childElementCount || 0;
+        const fits = isFree ? null : fitting(entry, wanted, on);
         const count = fits ? fits.reduce((sum, fit) => sum + fit, 0) : size;
         total += size;
         shown += count;
         // A card with numbers only has no cells.
-        const isShown = count > 0 || (!size && wanted.every((word) => entry.head.includes(word)));
-        if (isShown && (fits || entry.fits)) changes.push([entry, fits]);
+        const isShown = count > 0 || (!size && (isFree || wanted.every((word) => entry.head.includes(word))));
+        if (isShown && entry && (fits || entry.fits)) changes.push([entry, fits]);
         return isShown;
       };
       const visit = (parent) => {
