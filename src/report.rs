@@ -478,8 +478,7 @@ pub(crate) fn printable(text: &str) -> String {
 /// Returns the first sentence of the page about a rule, which follows `**origin · level**`.
 pub(crate) fn first_sentence(page: &str) -> String {
     let lines = page.lines().skip(1).skip_while(|line| line.trim().is_empty());
-    let paragraph: Vec<&str> = lines.take_while(|line| !line.trim().is_empty()).map(str::trim).collect();
-    let paragraph = paragraph.join(" ");
+    let paragraph = lines.map(str::trim).take_while(|line| !line.is_empty()).collect::<Vec<_>>().join(" ");
     let text = paragraph.rsplit_once("**").map_or(paragraph.as_str(), |(_, text)| text).trim();
     let end = text.find(". ").map_or(text.len(), |at| at + 1);
     text.get(..end).unwrap_or(text).to_owned()

@@ -73,6 +73,8 @@ fn run_command(double: &Double, folder: &Path, arguments: &[&str]) -> (i32, Stri
     let code = loop {
         // The high-water mark only grows: the last one seen is the peak, but for a few milliseconds.
         let text = std::fs::read_to_string(&status).unwrap_or_default();
+        // A process that is just being started has the memory of this one, and its name.
+        let text = text.strip_prefix("Name:\ttollgate\n").unwrap_or_default();
         let mark = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
         let kib: usize =
             mark.and_then(|mark| mark.trim().trim_end_matches(" kB").parse().ok()).unwrap_or_default();
