@@ -16,6 +16,22 @@
     const whole = counted(total, output.dataset.noun);
     output.textContent = shown === total ? whole : number.format(shown) + " of " + whole;
   };
+  const idle = window.requestIdleCallback || ((work) => setTimeout(() => work({ timeRemaining: () => 5 }), 50));
+  // Makes changes in their order: as many at once as take a moment to make and to lay out, the rest a little later, because
+  // it is further down than anybody sees at once. `make` returns whether the change needs much layout. New changes replace
+  // those that wait.
+  const slicer = (make) => {
+    let turn = 0;
+    const go = (changes, start, number) => {
+      const end = performance.now() + 6;
+      let [index, large] = [start, 0];
+      for (; index < changes.length && large < 16 && performance.now() < end; index += 1) {
+        if (make(changes[index])) large += 1;
+      }
+      if (index < changes.length) idle(() => { if (number === turn) go(changes, index, number); });
+    };
+    return (changes) => go(changes, 0, turn += 1);
+  };
   const words = (input) => input.value.toLowerCase().split(/\s+/).filter(Boolean);
 
   // Tables
@@ -51,19 +67,22 @@
     const read = () => { texts ||= new Map(rows.map((row) => [row, row.textContent.toLowerCase()])); };
     input.addEventListener("focus", read, { once: true });
     // Rows of a group in which nothing fits stay as they are: the group is hidden, which costs less than its rows.
+    const apply = slicer(([body, here, fits]) => {
+      const any = fits.includes(true);
+      const turned = body.hidden === any;
+      if (turned) body.hidden = !any;
+      if (any) here.forEach((row, place) => { if (row.hidden === fits[place]) row.hidden = !fits[place]; });
+      return turned && any;
+    });
     filter = () => {
       read();
       const wanted = words(input);
-      let shown = 0;
-      bodies.forEach((body, index) => {
+      const changes = bodies.map((body, index) => {
         const here = rows.slice(index * size, (index + 1) * size);
-        const fits = here.map((row) => wanted.every((word) => texts.get(row).includes(word)));
-        const count = fits.filter(Boolean).length;
-        if (body.hidden !== (count === 0)) body.hidden = count === 0;
-        if (count) here.forEach((row, place) => { if (row.hidden === fits[place]) row.hidden = !fits[place]; });
-        shown += count;
+        return [body, here, here.map((row) => wanted.every((word) => texts.get(row).includes(word)))];
       });
-      report(output, shown, rows.length);
+      report(output, changes.reduce((sum, [, , fits]) => sum + fits.filter(Boolean).length, 0), rows.length);
+      apply(changes);
     };
     input.addEventListener("input", later(filter));
   };
@@ -108,23 +127,16 @@
       }
       return fits.includes(false) ? fits : null;
     };
-    // Cells are many, so those that are further down than anybody sees at once are shown and hidden a little later.
-    let turn = 0;
-    const apply = (changes, start, number) => {
-      const end = performance.now() + 6;
-      let index = start;
-      for (; index < changes.length && performance.now() < end; index += 1) {
-        const [entry, fits] = changes[index];
-        entry.cells.forEach((cell, place) => {
-          const fit = fits ? fits[place] : true;
-          if ((entry.fits ? entry.fits[place] : true) !== fit) cell.hidden = !fit;
-        });
-        entry.fits = fits;
-        if (fits) narrowed.add(entry);
-        else narrowed.delete(entry);
-      }
-      if (index < changes.length) idle(() => { if (number === turn) apply(changes, index, number); });
-    };
+    const apply = slicer(([entry, fits]) => {
+      entry.cells.forEach((cell, place) => {
+        const fit = fits ? fits[place] : true;
+        if ((entry.fits ? entry.fits[place] : true) !== fit) cell.hidden = !fit;
+      });
+      entry.fits = fits;
+      if (fits) narrowed.add(entry);
+      else narrowed.delete(entry);
+      return false;
+    });
     // What is hidden or has hidden cells, so that showing all again touches nothing else; and how many cells there are.
     const hidden = new Set();
     const narrowed = new Set();
@@ -171,15 +183,13 @@
         total = 0;
         visit(nodes);
       }
-      turn += 1;
-      apply(changes, 0, turn);
+      apply(changes);
       report(output, shown, total);
     };
     const soon = later(filter);
     input.addEventListener("input", soon);
     boxes.forEach((box) => box.addEventListener("change", soon));
     // Reads the text of the cells while nothing else is to do, so that the first key finds it.
-    const idle = window.requestIdleCallback || ((work) => setTimeout(() => work({ timeRemaining: () => 5 }), 50));
     const read = (cards, start) => idle((deadline) => {
       let index = start;
       for (; index < cards.length && deadline.timeRemaining() > 1; index += 1) known(cards[index]);
