@@ -203,6 +203,26 @@ fuzz-coverage: ## print which share of the lines of each crate the stored inputs
 		| group_by(.crate)[] | (map(.lines.count) | add) as $$all | (map(.lines.covered) | add) as $$run \
 		| "\(.[0].crate)\t\($$run) of \($$all) lines\t\(100 * $$run / $$all | floor)%"'
 
+# Part of all mutants to test, such as 3/200, and further options of cargo-mutants, such as --list.
+SHARD ?= 0/200
+FLAGS ?=
+MUTANTS = $(abspath $(TARGET_DIR))/mutants
+MUTATED = $(addprefix crates/engine/src/,rules tolerance policy impact) $(addprefix crates/,forecast/src allocator/src \
+	drain/src cluster/src/register) src/registration src/cli/serve/register
+# The programs that test these files and need neither a browser nor a minute.
+MUTANT_TESTS = --lib $(addprefix --test ,engine fixtures cli cluster behaviour nodes plans policy_diff properties recorded)
+
+.PHONY: mutants
+mutants: ## change the last commit in one place at a time, and list changes that no test notices: make mutants SHARD=3/200 (needs cargo-mutants; a minute each)
+	@cargo mutants --version >/dev/null 2>&1 || { echo "run: cargo install --locked cargo-mutants" >&2; exit 2; }
+	@rm -rf $(MUTANTS)/source && mkdir -p $(MUTANTS)/source && git archive HEAD | tar -x -C $(MUTANTS)/source
+	@# cargo-mutants does not find modules that a macro declares, so the copy declares them again, for no build.
+	@cd $(MUTANTS)/source/crates/engine/src/rules && for list in lint documented; do for file in $$list/*.rs; do \
+		echo "#[cfg(any())] mod $$(basename $$file .rs);" >>$$list.rs; done; done
+	cargo mutants --dir $(MUTANTS)/source --in-place --workspace --output $(MUTANTS) --shard $(SHARD) \
+		--test-workspace=true --timeout-multiplier=3 $(foreach path,$(MUTATED),-f '$(path).rs' -f '$(path)/**') $(FLAGS) \
+		-- $(MUTANT_TESTS)
+
 .PHONY: deny
 deny: ## check licenses, banned crates and sources (needs cargo-deny)
 	cargo deny --offline check licenses bans sources
