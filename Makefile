@@ -213,7 +213,7 @@ MUTATED = $(addprefix crates/engine/src/,rules tolerance policy impact) $(addpre
 MUTANT_TESTS = --lib $(addprefix --test ,engine fixtures cli cluster behaviour nodes plans policy_diff properties recorded)
 
 .PHONY: mutants
-mutants: ## change the last commit in one place at a time, and list changes that no test notices: make mutants SHARD=3/200 (needs cargo-mutants; a minute each)
+mutants: ## change the last commit in one place at a time, and list changes that no test notices: make mutants SHARD=3/200 (needs cargo-mutants)
 	@cargo mutants --version >/dev/null 2>&1 || { echo "run: cargo install --locked cargo-mutants" >&2; exit 2; }
 	@rm -rf $(MUTANTS)/source && mkdir -p $(MUTANTS)/source && git archive HEAD | tar -x -C $(MUTANTS)/source
 	@# cargo-mutants does not find modules that a macro declares, so the copy declares them again, for no build.
