@@ -19,6 +19,7 @@ mod hostile;
 mod reports;
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use browser::{Browser, Tab};
 use checks::Checks;
@@ -54,7 +55,15 @@ impl Stage {
 
     /// A check that an expression has a value in the page.
     fn is(&mut self, what: &str, expression: &str, expected: &Value) {
-        let value = self.evaluate(expression);
+        let mut value = self.evaluate(expression);
+        // A filter changes what is far down a little later.
+        for _ in 0..100 {
+            if value == *expected {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(50));
+            value = self.evaluate(expression);
+        }
         self.checks.that(what, value == *expected, &format!("{expression} is {value}, expected {expected}"));
     }
 
