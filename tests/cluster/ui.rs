@@ -29,7 +29,8 @@ impl Pages {
             .expect("started");
         let mut line = String::new();
         BufReader::new(process.stdout.take().expect("stdout")).read_line(&mut line).expect("a line");
-        let link = line.trim().strip_prefix("Open http://").unwrap_or_else(|| panic!("{line}"));
+        let link = line.trim().strip_prefix("Open http://");
+        let link = link.unwrap_or_else(|| panic!("{line:?}, {:?}", process.wait()));
         let (host, query) = link.split_once('/').expect("an address with a token");
         let mut pages = Pages { process, host: host.to_owned(), cookie: String::new() };
         let answer = pages.get(&format!("/{query}"));
