@@ -36,7 +36,8 @@ pub(super) struct KnownState {
 }
 
 impl KnownState {
-    /// The report of `tollgate devices`, as pages draw it. It has as many texts as a file of JSON, so it is not written as one.
+    /// The report of `tollgate devices`, as pages draw it: as a value, because writing and reading JSON takes as
+    /// long as the report itself in a large cluster.
     pub(super) fn devices_report(&self, memory: &mut ClassMemory) -> DevicesReport {
         let state = self.objects.state();
         let report = report_devices_again(&state, self.profile, memory);

@@ -1,13 +1,12 @@
 //! Determines the DeviceClasses of a device: all selectors of a class must match.
 //!
-//! The expressions are compiled once, and evaluated once for devices that are equal. As in the scheduler, the first selector that does
-//! not match or fails ends the evaluation of a class.
+//! The expressions are compiled once, and evaluated once for devices that are equal. As in the scheduler, the first
+//! selector that does not match or fails ends the evaluation of a class.
 
 use crate::selectors::MALFORMED_DEVICE;
 use crate::state::{ObjectKind, State};
-use foldhash::fast::RandomState;
 use std::collections::HashMap;
-use std::hash::{BuildHasher as _, Hash as _, Hasher as _};
+use std::hash::{BuildHasher as _, Hash as _, Hasher as _, RandomState};
 use tollgate_allocator::Candidate;
 use tollgate_api::profile::Profile;
 use tollgate_api::view::Class;
@@ -56,8 +55,8 @@ pub struct ClassMemory {
     hasher: RandomState,
     /// The digest of the classes and of the release that the answers are for.
     classes: u64,
-    /// By the digest of driver and device.
-    answers: HashMap<u64, ClassesOfDevice, RandomState>,
+    /// By the digest of driver and device, with a secret key: whoever writes slices cannot make two devices equal.
+    answers: HashMap<u64, ClassesOfDevice>,
 }
 
 impl ClassMemory {
