@@ -198,7 +198,7 @@ pub fn report_devices_again<'d>(
     let mut devices: Vec<ReportedDevice<'d>> = Vec::new();
     let mut single_node = SingleNode::new(&nodes);
     let candidates = inventory.published().map(|published| published.candidate);
-    let classes_of_devices = memory.classes_of(&classes, profile, candidates);
+    let classes_of_devices = memory.classes_of(&classes, &profile.selectors, candidates);
     for (published, (classes, class_errors)) in inventory.published().zip(classes_of_devices) {
         if newest.get(&published.key()).is_some_and(|newest| published.generation() < *newest) {
             continue;

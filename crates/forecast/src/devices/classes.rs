@@ -8,7 +8,6 @@ use crate::state::{ObjectKind, State};
 use std::collections::HashMap;
 use std::hash::{BuildHasher as _, Hash as _, Hasher as _, RandomState};
 use tollgate_allocator::Candidate;
-use tollgate_api::profile::Profile;
 use tollgate_api::view::Class;
 use tollgate_cel::evaluate::{Behaviour, Device, Program};
 
@@ -53,7 +52,7 @@ type ClassesOfDevice = (Vec<usize>, Vec<(usize, String)>);
 #[derive(Default, Debug)]
 pub struct ClassMemory {
     hasher: RandomState,
-    /// The digest of the classes and of the release that the answers are for.
+    /// The digest of the classes and of the behaviour that the answers are for: gates change it within a release.
     classes: u64,
     /// By the digest of driver and device, with a secret key: whoever writes slices cannot make two devices equal.
     answers: HashMap<u64, ClassesOfDevice>,
@@ -64,12 +63,12 @@ impl ClassMemory {
     pub(super) fn classes_of<'d>(
         &mut self,
         classes: &[CompiledClass<'d>],
-        profile: &Profile,
+        behaviour: &Behaviour,
         devices: impl Iterator<Item = Candidate<'d>>,
     ) -> Vec<ClassesOfDevice> {
         let names: Vec<(&str, &[&str])> =
             classes.iter().map(|class| (class.name, &*class.expressions)).collect();
-        let digest = self.hasher.hash_one((profile.name, names));
+        let digest = self.hasher.hash_one((behaviour, names));
         let mut before = std::mem::take(&mut self.answers);
         if std::mem::replace(&mut self.classes, digest) != digest {
             before.clear();
@@ -120,31 +119,33 @@ mod tests {
     use tollgate_api::profile::Profile;
     use tollgate_document::doc::parse;
 
-    /// The model of a device, the release and the expression of a class change one after the other.
+    /// The model of a device, a feature gate and the expression of a class change one after the other.
     #[test]
     fn classes_are_remembered_as_long_as_nothing_changes() {
         let mut memory = ClassMemory::default();
-        for (release, model, wanted, answers) in [
-            ("1.37", "a", "device.attributes['d'].model == 'a'", 1),
-            ("1.37", "a", "device.attributes['d'].model == 'a'", 1),
-            ("1.37", "b", "device.attributes['d'].model == 'a'", 0),
-            ("1.36", "b", "device.attributes['d'].model == 'b'", 1),
+        for (lists, model, wanted, answers) in [
+            (true, r#""string":"a""#, "device.attributes['d'].model == 'a'", 1),
+            (true, r#""string":"a""#, "device.attributes['d'].model == 'a'", 1),
+            (true, r#""string":"b""#, "device.attributes['d'].model == 'a'", 0),
+            (true, r#""strings":["b"]"#, "device.driver == 'd'", 1),
+            (false, r#""strings":["b"]"#, "device.driver == 'd'", 0),
         ] {
             let class = format!(
                 r#"{{"apiVersion":"resource.k8s.io/v1","kind":"DeviceClass","metadata":{{"name":"c"}},"spec":{{"selectors":[{{"cel":{{"expression":"{wanted}"}}}}]}}}}"#
             );
             let slice = format!(
-                r#"{{"apiVersion":"resource.k8s.io/v1","kind":"ResourceSlice","metadata":{{"name":"s"}},"spec":{{"driver":"d","nodeName":"n","pool":{{"name":"p","generation":1,"resourceSliceCount":1}},"devices":[{{"name":"0","attributes":{{"model":{{"string":"{model}"}}}}}}]}}}}"#
+                r#"{{"apiVersion":"resource.k8s.io/v1","kind":"ResourceSlice","metadata":{{"name":"s"}},"spec":{{"driver":"d","nodeName":"n","pool":{{"name":"p","generation":1,"resourceSliceCount":1}},"devices":[{{"name":"0","attributes":{{"model":{{{model}}}}}}}]}}}}"#
             );
             let (class, slice) = (parse(&class).expect("JSON"), parse(&slice).expect("JSON"));
             let mut state = State::default();
             for object in [class.root(), slice.root()] {
                 state.add(object);
             }
-            let profile = Profile::named(release).expect("a release");
-            let report = report_devices_again(&state, profile, &mut memory);
+            let mut profile = *Profile::named("1.36").expect("a release");
+            profile.selectors = profile.selectors.with_list_attributes(lists);
+            let report = report_devices_again(&state, &profile, &mut memory);
             let found: Vec<usize> = report.devices.iter().map(|device| device.classes.len()).collect();
-            assert_eq!(found, [answers], "{release} {model} {wanted}");
+            assert_eq!(found, [answers], "{lists} {model} {wanted}");
             assert_eq!(memory.answers.len(), 1, "what is gone is forgotten");
         }
     }
