@@ -53,11 +53,7 @@ fn long_pod(namespace: &str, name: &str) -> Value {
 /// Runs a command. Returns the exit code, stdout, stderr and the peak memory in bytes.
 fn run_command(double: &Double, folder: &Path, arguments: &[&str]) -> (i32, String, String, usize) {
     let mut command = tollgate(folder, arguments);
-    command
-        .env("KUBECONFIG", double.kubeconfig())
-        .env_remove("CI")
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
+    command.env("KUBECONFIG", double.kubeconfig()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().expect("started");
     let mut read = {
         let mut stdout = child.stdout.take().expect("stdout");
